@@ -6,6 +6,7 @@ import gzip
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +219,72 @@ def test_under_a_limit_of_memory(tmp_path: Path) -> None:
     """180 MB of elements are sorted and multiplied by a process that the system gives no more than 220 MiB."""
     script = Path(__file__).resolve().parents[2] / "benchmarks" / "out_of_core.py"
     subprocess.run([sys.executable, str(script), "1.5e7", "220MiB", str(tmp_path)], check=True, timeout=600)
+
+
+def test_folders_with_anything_else_in_them_are_not_replaced(tmp_path: Path) -> None:
+    t = ow.asarray(np.eye(3), format="csr")
+    for name in ("a.ow", "b.bsp.zarr"):
+        if name.endswith(".zarr"):
+            pytest.importorskip("zarr")
+        ow.write(tmp_path / name, t)
+        (tmp_path / name / "notes.txt").write_text("mine")
+        with pytest.raises(ow.UnsupportedError, match="or with other files in it"):
+            ow.write(tmp_path / name, t)
+        assert (tmp_path / name / "notes.txt").read_text() == "mine"
+    (tmp_path / "a.ow" / "notes.txt").unlink()
+    ow.convert(tmp_path / "a.ow", tmp_path / "a.ow" / "inner.ow")
+    with pytest.raises(ow.UnsupportedError, match="or with other files in it"):
+        ow.convert(tmp_path / "a.ow" / "inner.ow", tmp_path / "a.ow")
+    foreign = tmp_path / "project.ow"
+    foreign.mkdir()
+    (foreign / "header.json").write_text('{"project": 1}')
+    with pytest.raises(ow.UnsupportedError, match="no openwork store"):
+        ow.write(foreign, t)
+
+    def parts_and_a_file() -> Iterator[tuple[list[list[int]], list[float]]]:
+        yield [[0], [0]], [1.0]
+        (tmp_path / "late.ow").write_text("mine")
+
+    with pytest.raises(ow.UnsupportedError, match="no openwork store"):
+        write_parts(tmp_path / "late.ow", parts_and_a_file(), (2, 2))
+    assert (tmp_path / "late.ow").read_text() == "mine"
+    assert not list(tmp_path.glob(".openwork*"))
+
+
+def test_values_that_the_dtype_does_not_hold(tmp_path: Path) -> None:
+    def write(values: object, dtype: object) -> None:
+        write_parts(tmp_path / "b.ow", [(([0, 1], [1, 0]), values)], (2, 2), dtype=dtype)
+
+    refused = [
+        (np.array([1 + 2j, 0]), "float64"), ([1.5, 1], "int64"), (np.array([300, 1]), "uint8"), ([-1, 1], "uint64"),
+        (np.array([1 << 63, 1], np.uint64), "int64"), ([np.nan, 1], "int32"), ([0.5, 1], bool), (["1", "2"], "float64"),
+        ([None, 1.0], "float64"), ([1, 2], object), ([1, 2], "S3"), (np.array([-1.0, 1]), "uint8"),
+    ]  # fmt: skip
+    for values, dtype in refused:
+        with pytest.raises(ow.DTypeError):
+            write(values, dtype)
+    with pytest.raises(ow.UnsupportedError, match="masked"):
+        write(np.ma.array([1.0, 2.0], mask=[True, False]), "float64")
+    for values, dtype in (([1, 2], "uint8"), ([1.0, 2.0], "int64"), ([1, 2], ">f8"), ([True, False], "float16")):
+        write(values, dtype)
+        assert ow.read(tmp_path / "b.ow").to_numpy()[[0, 1], [1, 0]].tolist() == list(values)
+    for part in (3, (1, 2, 3), {}):
+        with pytest.raises(ow.ShapeError, match="a pair of coordinates and values"):
+            write_parts(tmp_path / "b.ow", [part], (2, 2))  # type: ignore[list-item]
+    with pytest.raises(ow.ShapeError, match="the disk has free"):
+        write_parts(tmp_path / "b.ow", [], (1 << 62, 2), format="csr")
+
+
+def test_unsigned_coordinates_are_exact(tmp_path: Path) -> None:
+    rows = np.array([0, 1, 2], np.uint64) + np.uint64(1 << 61)
+    write_parts(
+        tmp_path / "b.ow", [((rows[:2], rows[:2]), [1, 2]), ((rows[2:], rows[2:]), [3])], (1 << 62,) * 2, ordered=True
+    )
+    assert ow.read(tmp_path / "b.ow").nse == 3
+    small = np.array([0, 0, 3, 2], np.uint8), np.array([0, 3, 1, 2], np.uint8)
+    blocks = "(i, j) -> (i // 2 : dense, j // 2 : compressed, i % 2 : dense, j % 2 : dense)"
+    for format in (blocks, "(i, j) -> (j - i : compressed, i : compressed)"):
+        for dtype in (np.uint8, np.uint64):
+            parts_of = [(tuple(c.astype(dtype) for c in small), [1, 2, 3, 4])]
+            write_parts(tmp_path / "b.ow", parts_of, (4, 4), format=format, ordered="//" in format)
+            assert ow.read(tmp_path / "b.ow").to_numpy()[small].tolist() == [1, 2, 3, 4]

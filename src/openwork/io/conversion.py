@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..advice.units import Size, bytes_of
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import SizeError, UnsupportedError
 from ..format import format as parse
 from ..format.expression import evaluate
 from ..format.format import Format
@@ -26,6 +26,7 @@ from ..storage.buffers import scalar_of
 from . import files, npz, store
 from .dataset_parts import DatasetSink, to_hdf5, to_zarr
 from .external_sort import ExternalSort
+from .given_parts import checked_part, dtype_of_parts
 from .level_writer import LevelWriter, Sink, is_written
 from .mapped import open as open_mapped
 from .parts_of_file import Part, Source, open_source
@@ -118,13 +119,14 @@ def write_parts(
     parts : pairs of coordinates, an array for each dimension, and values
     shape : extents of the dimensions
     format : the format of the result, of dense, compressed and singleton levels; sorted coordinates by default
-    dtype : of the values
+    dtype : of the values, which are rounded where both are floats, and else must be numbers that it holds
     ordered : True where the elements come in the order of the format's levels, without repetition, which is checked:
         nothing is sorted then, and nothing is written twice
     memory, progress : as of `convert`; a part takes memory beside it
 
     Cost: that of `convert`; with `ordered`, O(nse), each element written once.
-    Raises ShapeError for coordinates outside the shape, UnsupportedError for another kind of file or format.
+    Raises ShapeError for coordinates outside the shape, DTypeError for values that the dtype does not hold,
+    UnsupportedError for another kind of file or format, SizeError where the disk cannot hold the dense levels.
     See also: parts, convert, open.
 
     Examples
@@ -145,10 +147,10 @@ def write_parts(
             f"write_parts: {what} in parts\n  expected: {' or '.join(_SINKS)}, of dense, compressed and singleton"
             " levels\n  help: write .ow with format='coo', and convert that"
         )
-    scalar = np.dtype(dtype)  # type: ignore[call-overload]
+    scalar = dtype_of_parts(dtype)
 
     def checked(step: int, progress: Progress | None) -> Iterator[Part]:
-        return (_checked_part(c, v, extents_of, scalar) for c, v in parts)
+        return (checked_part(part, extents_of, scalar) for part in parts)
 
     source = Source(
         extents_of, scalar, scalar.type(0).item(), target, None, target if ordered else None, checked, False
@@ -156,26 +158,6 @@ def write_parts(
     room = max(budget - OVERHEAD, budget // 4)
     with _named(dst), _SINKS[kind](dst) as sink:
         _write(source, target, sink, room, os.path.dirname(os.path.realpath(dst)), progress)
-
-
-def _checked_part(coordinates: Sequence[Any], values: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Part:
-    """A part as arrays of one length. Raises ShapeError for coordinates outside of the shape."""
-    columns, data = [np.asarray(c) for c in coordinates], np.asarray(values, dtype)
-    if len(columns) != len(shape) or any(c.shape != data.shape or data.ndim != 1 for c in columns):
-        shapes = ", ".join(str(x.shape) for x in (*columns, data))
-        raise ShapeError(
-            f"write_parts: a part of {len(columns)} coordinates and values, of shapes {shapes}\n  expected:"
-            f" {len(shape)} vectors of coordinates, as long as the values\n  help: give one for each dimension"
-        )
-    for d, (c, n) in enumerate(zip(columns, shape, strict=True)):
-        if c.dtype.kind not in "iu":
-            raise DTypeError(f"write_parts: coordinates of dimension {d} are {c.dtype}\n  expected: integers")
-        if c.size and not 0 <= int(c.min()) <= int(c.max()) < n:
-            raise ShapeError(
-                f"write_parts: coordinates of dimension {d} from {int(c.min())} to {int(c.max())}\n  expected: 0 to"
-                f" {n - 1}\n  help: give a larger shape"
-            )
-    return columns, data
 
 
 def _target(source: Source, format: object) -> Format:
@@ -227,6 +209,7 @@ def _write(source: Source, target: Format, sink: Sink, memory: int, folder: str,
     spans = target.level_intervals(source.shape)
     crd = index_dtype([max(abs(lo), hi) for lo, hi in spans])
     lows = [lo for lo, _ in spans]
+    _check_room(target, spans, min(crd.itemsize, source.dtype.itemsize), folder)
 
     def level_coordinates(columns: list[Array]) -> list[Array]:
         return [evaluate(level.expression, columns) for level in target.levels]
@@ -252,3 +235,18 @@ def _write(source: Source, target: Format, sink: Sink, memory: int, folder: str,
                 out.append(moved(columns, 1), values)
         out.finish()
     sink.finish(target, source.shape, scalar_of(np.empty(0, source.dtype)), source.fill_value)
+
+
+def _check_room(target: Format, spans: Sequence[tuple[int, int]], item: int, folder: str) -> None:
+    """SizeError where the dense levels that come first have more positions than the disk has room for."""
+    positions = 1
+    for level, (lo, hi) in zip(target.levels, spans, strict=True):
+        if not level.format.is_dense:
+            break
+        positions *= hi - lo
+    free = shutil.disk_usage(folder or ".").free
+    if positions * item > free:
+        raise SizeError(
+            f"{positions} positions of the dense levels of {target} take {positions * item} bytes or more\n  expected:"
+            f" {free} bytes at most, which the disk has free\n  help: a format of compressed levels, such as 'coo'"
+        )
