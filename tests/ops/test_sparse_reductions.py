@@ -191,3 +191,10 @@ def test_extents_of_zero_and_infinite_elements() -> None:
     for axis in (0, 1, 2, (0, 2), None):
         got = ow.nanmedian(ow.asarray(x, format="coo"), axis=axis).to_numpy()
         assert np.array_equal(got, np.nanmedian(x, axis=axis), equal_nan=True)
+
+
+def test_a_dense_sum_that_is_asked_for_is_one_walk() -> None:
+    """`format="dense"` makes no sparse result on its way."""
+    t = ow.asarray(np.arange(60.0).reshape(3, 4, 5) % 7, format="csf")
+    assert str(ow.explain(lambda t: ow.einsum("ijk->jk", t, format="dense"), t)).startswith("1. kernel out[j, k] +=")
+    np.testing.assert_allclose(ow.einsum("ijk->jk", t, format="dense").to_numpy(), t.to_numpy().sum(0))

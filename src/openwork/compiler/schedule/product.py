@@ -81,7 +81,7 @@ def plan_product(
             return steps.single_walk(sparse[0], Route.SAMPLE, *_INDEX_NOTATION["x + y", "x * y"])
         if _scatters(inputs, output, operands, format):
             return steps.by_pairs(stored=True)
-    is_dense = format is None and _sums_densely(inputs[0], output, operands[0].format)
+    is_dense = _sums_densely(inputs[0], output, operands[0].format, format)
     if notation and len(sparse) == 1 and (len(operands) > 1 or is_dense):
         return steps.single_walk(sparse[0], Route.WALK, *notation)
     return steps.by_pairs(stored=ring.name != "plus_times")
@@ -92,9 +92,11 @@ def sum_format(letters: str, output: str, format: Format) -> Format | None:
     return kept_format(format, tuple(letters.index(c) for c in output if c in letters))
 
 
-def _sums_densely(letters: str, output: str, format: Format | None) -> bool:
-    reduces = any(c not in output for c in letters)
-    return reduces and format is not None and sum_format(letters, output, format) is None
+def _sums_densely(letters: str, output: str, stored: Format | None, wanted: Format | None) -> bool:
+    """Whether one sparse operand is summed into a dense array: one that is wanted, or where nothing else is said."""
+    if stored is None or all(c in output for c in letters):
+        return False
+    return wanted.is_dense if wanted is not None else sum_format(letters, output, stored) is None
 
 
 def _samples(inputs: tuple[str, ...], output: str, driver: OperandFacts, at: int, format: Format) -> bool:
