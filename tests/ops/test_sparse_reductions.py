@@ -198,3 +198,11 @@ def test_a_dense_sum_that_is_asked_for_is_one_walk() -> None:
     t = ow.asarray(np.arange(60.0).reshape(3, 4, 5) % 7, format="csf")
     assert str(ow.explain(lambda t: ow.einsum("ijk->jk", t, format="dense"), t)).startswith("1. kernel out[j, k] +=")
     np.testing.assert_allclose(ow.einsum("ijk->jk", t, format="dense").to_numpy(), t.to_numpy().sum(0))
+
+
+def test_masked_results_are_missing_where_nothing_is_specified() -> None:
+    t = ow.sparse_coo_tensor([[0, 2], [1, 3], [0, 1]], [2.0, 5.0], (3, 4, 2))
+    m = ow.as_masked_tensor(t.asformat("(i, j, k) -> (i : compressed, j : dense, k : compressed)"))
+    for name in ("sum", "max", "mean", "argmax"):
+        got = getattr(m, name)(axis=2)
+        assert np.argwhere(ow.asarray(got.get_mask()).to_numpy()).tolist() == [[0, 1], [2, 3]], name

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..compiler.single.factors import identity
 from ..errors import DTypeError, UnsupportedError
+from ..format import coo
 from ..format.expression import Dim
 from ..ir.types import COMPLEX, FLOATS
 from ..ops.reductions.folds import _statement, accumulation_type, axes_of, fold, statement_names
@@ -72,6 +73,8 @@ def reduce(
     """
     given = axes_of(axis, m.ndim)
     plan = None if op == "count" or forms.has_bits(m.format) else sparse_reduction(m._tensor, given, keepdims)
+    if plan is not None and plan.places.target.levels[-1].format.is_dense:  # it would specify what is missing
+        plan = sparse_reduction(m._tensor, given, keepdims, target=coo(plan.places.target.ndim))
     if plan is not None:
         rows = wrap(Tensor._from_storage(plan.rows))
         return _by_fibres(plan, reduce(op, rows, plan.places.over, False, dtype, correction, ord))
