@@ -165,10 +165,10 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
     if type(spec) is not str or not ((ndim is None or type(ndim) is int) and type(batch) is type(dense) is int):
         return _format(spec, ndim, batch, dense)
     key = (spec, ndim, batch, dense)
-    try:
-        return _cache[key]
-    except KeyError:
-        result = _format(spec, ndim, batch, dense)
+    known = _cache.get(key)
+    if known is not None:
+        return known
+    result = _format(spec, ndim, batch, dense)
     if len(_cache) >= CACHE_SIZE:
         _cache.clear()
     _cache[key] = result
