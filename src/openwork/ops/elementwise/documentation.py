@@ -1,4 +1,4 @@
-"""What an elementwise function's block says of it -> its documentation, with the cost and an example that was run."""
+"""The block of an elementwise function -> its documentation: what it computes, the cost, an example that was run."""
 
 from __future__ import annotations
 
