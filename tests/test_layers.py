@@ -94,6 +94,10 @@ def imported(tree: ast.AST, module: list[str], is_package: bool) -> list[tuple[i
     return [x for x in found if x[1] == "openwork" or x[1].startswith("openwork.")]
 
 
+FOLDERS = {"io": ("shared", "text", "containers", "binary", "files", "out_of_core")}
+"""Packages whose folders are in layers as well."""
+
+
 @cache
 def sources(root: Path) -> dict[str, list[tuple[int, str, bool]]]:
     """What each module imports; the package's own `__init__` may import anything."""
@@ -118,6 +122,20 @@ def violations(root: Path) -> list[str]:
             if RANK.get(target, TOP) > RANK[package]:
                 wrong.append(f"{module}:{line} imports {name}")
     return wrong
+
+
+def climbs(root: Path, package: str) -> list[str]:
+    """Every import inside a package that goes up its folders; its `__init__` and what is in no folder may import all."""
+    order = FOLDERS[package]
+    inside = [(m.split("."), imports) for m, imports in sources(root).items() if m.startswith(f"openwork.{package}.")]
+    assert {module[2] for module, _ in inside} >= set(order)
+    return [
+        f"{'.'.join(module)}:{line} imports {name}"
+        for module, imports in inside
+        for line, name, _ in imports
+        if module[2] in order and name.startswith(f"openwork.{package}.")
+        if name.split(".")[2] not in order[: order.index(module[2]) + 1]
+    ]
 
 
 def circles(root: Path) -> list[tuple[str, ...]]:
@@ -168,6 +186,11 @@ def late_names(root: Path) -> list[tuple[str, str]]:
 
 def test_imports_go_down_the_layers() -> None:
     assert violations(PACKAGE) == []
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_imports_go_down_the_folders_of_a_package(package: str) -> None:
+    assert climbs(PACKAGE, package) == []
 
 
 def test_no_file_is_in_a_circle() -> None:
@@ -236,3 +259,13 @@ def test_the_check_finds_a_circle_and_an_import_inside_a_function(tmp_path: Path
     (tmp_path / "ops" / "c.py").write_text("from . import a")
     assert circles(tmp_path) == [("openwork.ops.a", "openwork.ops.b", "openwork.ops.c")]
     assert hidden(tmp_path) == ["openwork.ops.b:2 imports openwork.ops.c.x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("shared", []), ("containers", ["openwork.io.text.a:1 imports openwork.io.containers.b"])]
+)
+def test_the_check_finds_an_import_that_goes_up_the_folders(tmp_path: Path, name: str, wrong: list[str]) -> None:
+    for folder in FOLDERS["io"]:
+        (tmp_path / "io" / folder).mkdir(parents=True)
+        (tmp_path / "io" / folder / "a.py").write_text(f"from ..{name} import b" if folder == "text" else "")
+    assert climbs(tmp_path, "io") == wrong

@@ -18,7 +18,7 @@ import pytest
 import openwork as ow
 import openwork.io as io
 from openwork.errors import FileFormatError
-from openwork.io import limits
+from openwork.io.shared import limits
 
 BANNER = b"%%MatrixMarket matrix coordinate real general\n9 9 40000000\n"
 MIB = 1 << 20

@@ -16,7 +16,8 @@ import pytest
 import openwork as ow
 from openwork.faults import injected, nth
 from openwork.format.named import coo
-from openwork.io import conversion, parts, write_parts
+from openwork.io import parts, write_parts
+from openwork.io.out_of_core import conversion
 
 RNG = np.random.default_rng(3)
 DENSE = RNG.integers(1, 9, (23, 17)) * (RNG.random((23, 17)) < 0.3) * 0.5
@@ -30,8 +31,8 @@ WRITTEN = ("csr", "csc", "coo", "dcsc", "bsr(2, 3)", "dense_f", "(i, j) -> (j - 
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of the memory is for elements, pieces are short, and nothing waits for a disk."""
     monkeypatch.setattr(conversion, "OVERHEAD", 0)
-    monkeypatch.setattr("openwork.io.text_parts._PIECE", 200)
-    monkeypatch.setattr("openwork.io.level_writer._STEP", 37)
+    monkeypatch.setattr("openwork.io.out_of_core.text_parts._PIECE", 200)
+    monkeypatch.setattr("openwork.io.out_of_core.level_writer._STEP", 37)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import openwork as ow
-from openwork.io import conversion
+from openwork.io.out_of_core import conversion
 
 RNG = np.random.default_rng(5)
 DENSE = RNG.integers(1, 9, (23, 17)) * (RNG.random((23, 17)) < 0.3) * 0.5
@@ -19,8 +19,8 @@ DENSE[4:9] = 0
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion, "OVERHEAD", 0)
-    monkeypatch.setattr("openwork.io.dataset_parts._CHUNK", 16)
-    monkeypatch.setattr("openwork.io.zarr._CHUNK", 16)
+    monkeypatch.setattr("openwork.io.out_of_core.dataset_parts._CHUNK", 16)
+    monkeypatch.setattr("openwork.io.containers.zarr._CHUNK", 16)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 

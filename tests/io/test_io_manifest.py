@@ -11,7 +11,7 @@ import pytest
 
 import openwork.io as io
 from openwork.errors import FileFormatError
-from openwork.io.compressed import coordinates
+from openwork.io.shared.compressed import coordinates
 
 QUICK = 60_000
 """Bytes; larger files are slow tests."""

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 import openwork as ow
 from openwork.faults import injected, nth
-from openwork.io import store
+from openwork.io.containers import store
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +127,7 @@ def test_members_begin_at_multiples_of_64_bytes(tmp_path: Path) -> None:
 
 def test_corrupt_blocks_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("store", "store_header"):
-        monkeypatch.setattr(f"openwork.io.{name}.BLOCK", 16)
+        monkeypatch.setattr(f"openwork.io.containers.{name}.BLOCK", 16)
     path = tmp_path / "t.ow"
     ow.write(path, ow.asarray(np.eye(8), format="csr"))
     place = path / "values.bin"
@@ -312,7 +312,7 @@ def test_operations_take_memory_for_their_results_alone(tmp_path: Path) -> None:
 
 def test_verify_in_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("store", "store_header"):
-        monkeypatch.setattr(f"openwork.io.{name}.BLOCK", 16)
+        monkeypatch.setattr(f"openwork.io.containers.{name}.BLOCK", 16)
     ow.write(tmp_path / "t.ow", ow.asarray(np.eye(20), format="coo"))
     assert ow.open(tmp_path / "t.ow", verify=True).nse == 20
     with (tmp_path / "t.ow" / "values.bin").open("r+b") as file:

@@ -17,7 +17,7 @@ import pytest
 
 import openwork as ow
 from openwork.faults import injected, nth
-from openwork.io.replace import PREFIX, replacing
+from openwork.io.shared.replace import PREFIX, replacing
 
 NAMES = ["t.mtx", "t.mtx.gz", "t.mtx.bz2", "t.mtx.xz", "t.tns", "t.tns.gz", "t.rb", "t.rb.gz", "t.npz"]
 

@@ -14,7 +14,7 @@ import openwork as ow
 import openwork.io as io
 from openwork.errors import ShapeError, UnsupportedError
 from openwork.io import Coordinates
-from openwork.io.tensors import to_tensor
+from openwork.io.shared.tensors import to_tensor
 from openwork.tensor.tensor import Tensor
 
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import openwork as ow
 from openwork.errors import FileFormatError
-from openwork.io import kernels, scan
-from openwork.io.digits import table_lines, table_lines_python
-from openwork.io.scan_layout import Layout, Rest
-from openwork.io.source import Text
+from openwork.io.text import scan, scan_kernel
+from openwork.io.text.digits import table_lines, table_lines_python
+from openwork.io.text.scan_layout import Layout, Rest
+from openwork.io.text.source import Text
 
 NUMBERS = st.one_of(
     st.floats().map(repr),
@@ -80,15 +80,15 @@ LAYOUTS = st.builds(
 
 def outcome(text: Text, layout: Layout, rows: int | None, reference: bool) -> object:
     """What a scan gives, as something to compare."""
-    original = kernels.scanner
+    original = scan_kernel.scanner
     if reference:
-        kernels.scanner = lambda layout, dtype: lambda *args: kernels.scan_python(layout, *args)  # type: ignore[assignment]
+        scan_kernel.scanner = lambda layout, dtype: lambda *args: scan_kernel.scan_python(layout, *args)  # type: ignore[assignment]
     try:
         table = scan.scan(text, 0, layout, rows, (10,) * layout.columns)
     except FileFormatError as error:
         return str(error)
     finally:
-        kernels.scanner = original
+        scan_kernel.scanner = original
     return table.rows, [c.tolist() for c in table.indices], table.values.dtype, table.values.tobytes()
 
 

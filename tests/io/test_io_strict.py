@@ -126,7 +126,7 @@ def test_svmlight_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     whole = ow.read(tmp_path / "a.svm").to_numpy()
     assert whole.shape == (5, 4)
     for size in (1, 2, 7, 20, 40):
-        monkeypatch.setattr("openwork.io.svmlight._BLOCK", size)
+        monkeypatch.setattr("openwork.io.text.svmlight._BLOCK", size)
         np.testing.assert_array_equal(ow.read(tmp_path / "a.svm").to_numpy(), whole)
         (tmp_path / "b.svm").write_text(text + "\n1 x:3\n")
         with pytest.raises(FileFormatError, match=r"b\.svm, line 8: "):

@@ -43,7 +43,7 @@ def test_an_anndata_store_round_trips(tmp_path: Path, compress: bool) -> None:
 
 
 def test_rows_read_their_chunks_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openwork.io.zarr._CHUNK", 16)
+    monkeypatch.setattr("openwork.io.containers.zarr._CHUNK", 16)
     path = tmp_path / "cells.zarr"
     ow.write(path, {"X": ow.asarray(X, format="csr")})
     whole = ow.read(path)

@@ -15,12 +15,12 @@ from ..format.expression import Dim
 from ..format.named import coo
 from ..integers import integer
 from ..interop.sources import asarray
-from ..io.conversion import write_parts
-from ..io.dataset_parts import is_dataset_file, opened_group
-from ..io.mapped import open as open_mapped
-from ..io.parts_of_file import parts
-from ..io.records import Options
-from ..io.stored_range import Stored, positions_are_elements, ranges, row_positions
+from ..io.containers.mapped import open as open_mapped
+from ..io.out_of_core.conversion import write_parts
+from ..io.out_of_core.dataset_parts import is_dataset_file, opened_group
+from ..io.out_of_core.parts_of_file import parts
+from ..io.shared.records import Options
+from ..io.shared.stored_range import Stored, positions_are_elements, ranges, row_positions
 from ..ops.creation import zeros
 from ..storage.buffers import scalar_of
 from ..storage.storage import Storage

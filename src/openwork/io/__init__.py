@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import conversion, files, mapped, parts_of_file, records
+from . import files
+from .containers import mapped
+from .out_of_core import conversion, parts_of_file
+from .shared import records
 
 if TYPE_CHECKING:
-    from .conversion import convert, write_parts
+    from .containers.mapped import open
     from .files import header, load, read, write
-    from .mapped import open
-    from .parts_of_file import parts
-    from .records import Buffers, Coordinates, Header, Options, expand
+    from .out_of_core.conversion import convert, write_parts
+    from .out_of_core.parts_of_file import parts
+    from .shared.records import Buffers, Coordinates, Header, Options, expand
 
 __all__ = [
     "Buffers", "Coordinates", "Header", "Options", "convert", "expand", "header", "load", "open", "parts",

@@ -15,29 +15,13 @@ from ..interruptible import LONG, whole
 from ..runtime.overrides import is_long
 from ..tensor.one_library import in_library
 from ..tensor.tensor import Tensor
-from . import (
-    anndata,
-    arrays,
-    binsparse,
-    frostt,
-    hdf5,
-    hdf5_kinds,
-    matrix_market,
-    npz,
-    parquet,
-    petsc,
-    rutherford_boeing,
-    smtx,
-    store,
-    svmlight,
-    triplet,
-    writers,
-    zarr,
-)
-from .masked import masked_in_library, read_masked, write_masked
-from .records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
-from .source import Text, head, suffix
-from .tensors import to_tensor
+from .binary import matlab, parquet, petsc
+from .containers import anndata, binsparse, hdf5, hdf5_kinds, npz, store, zarr
+from .containers.masked import masked_in_library, read_masked, write_masked
+from .shared.records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
+from .shared.tensors import to_tensor
+from .text import frostt, matrix_market, rutherford_boeing, smtx, svmlight, triplet, writers
+from .text.source import Text, head, suffix
 
 __all__ = ["beginning", "check_options", "check_read", "check_write", "header", "load", "read", "write"]
 
@@ -69,7 +53,7 @@ _KINDS = (
     _Kind("CHOLMOD triplets", (".tri", ".triplet"), triplet.read, None, triplet.header, _BASE),
     _Kind("npz", (".npz",), path=npz.read),
     _Kind("store", (".ow",), path=store.read),
-    _Kind("MATLAB", (".mat",), path=arrays.read_mat, options=("variable",)),
+    _Kind("MATLAB", (".mat",), path=matlab.read_mat, options=("variable",)),
     _Kind("HDF5", (".h5", ".hdf5"), path=hdf5_kinds.read, options=("variable", "rows")),
     _Kind("AnnData", (".h5ad",), path=anndata.read, options=("variable", "rows")),
     _Kind("zarr", (".zarr",), path=zarr.read, options=("variable", "rows")),

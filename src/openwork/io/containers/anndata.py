@@ -1,0 +1,194 @@
+"""AnnData files (`.h5ad`): sparse and dense elements by name (X, layers, obsm, obsp, ...), read and written.
+
+An element is a group of the arrays of compressed rows or columns, or a dataset; its attribute `encoding-type` says
+which. Ranges of rows are read without the rest. Source: the on-disk format of anndata 0.8 and later; the attributes
+of earlier files (`h5sparse_format`) are read too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ShapeError, UnsupportedError
+from ...format import format as parse
+from ...storage.buffers import to_numpy
+from ..shared.compressed import check_pointers, compressed
+from ..shared.records import Array, Buffers, Coordinates, Options, Progress
+from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5, text_dataset
+
+if TYPE_CHECKING:
+    from ...tensor.tensor import Tensor
+
+__all__ = ["is_anndata", "read", "write"]
+
+_MAJOR = {"csr": "i", "csc": "j"}
+_AXES = {"layers": (0, 1), "obsm": (0, None), "varm": (1, None), "obsp": (0, 0), "varp": (1, 1)}
+"""The extents of X that the dimensions of an element of each group have."""
+
+
+def is_anndata(file: Hdf5) -> bool:
+    """Whether the file has AnnData's layout."""
+    encoding = file.root.attrs.get("encoding-type")
+    return encoding in ("anndata", b"anndata") or {"X", "obs", "var"} <= set(file.members(file.root))
+
+
+def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinates:
+    """The element `variable=`, "X" by default; compressed rows stay that, a dense array is dense."""
+    with open_hdf5(path, options.ratio) as file:
+        return read_element(file, options.variable or "X", options.rows)
+
+
+def read_element(file: Hdf5, name: str, rows: tuple[int, int] | None) -> Buffers | Coordinates:
+    """An element by its path in the file."""
+    *group_path, key = name.strip("/").split("/")
+    parent = file.group("/".join(group_path))
+    item = file.members(parent).get(key)
+    if item is None:
+        file.fail(f"there is no element {name!r}; there are {', '.join(_elements(file)[:40])}")
+    if not file.is_group(item):
+        return _read_dense(file, parent, key, rows)
+    kind = _text(item.attrs.get("encoding-type", item.attrs.get("h5sparse_format", ""))).removesuffix("_matrix")
+    if kind not in _MAJOR:
+        file.fail(f"{item.name} is of encoding-type {kind!r}; expected csr_matrix, csc_matrix or array")
+    shape = np.asarray(item.attrs.get("shape", item.attrs.get("h5sparse_shape", ())))
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or not 0 <= int(shape.min()) <= int(shape.max()) <= 2**62:
+        file.fail(f"{item.name}: shape is {shape.tolist()}; expected two extents")
+    n, m = (int(x) for x in shape)
+    if rows is not None:
+        if kind != "csr":
+            raise UnsupportedError(
+                f"{file.name}: rows= of {item.name}, which is stored by columns\n  help: read it whole"
+            )
+        return _read_rows(file, item, (n, m), rows)
+    pos, crd, data = file.integers(item, "indptr"), file.integers(item, "indices"), file.array(item, "data")
+    outer, inner = (n, m) if kind == "csr" else (m, n)
+    if data.ndim != 1:
+        file.fail(f"{item.name}/data has shape {data.shape}; expected one dimension")
+    if fault := check_pointers(pos, crd, data.size, outer, inner, ("indptr", "indices")):
+        file.fail(f"{item.name}: {fault}")
+    return compressed(_MAJOR[kind], (n, m), pos, crd, data)
+
+
+def _read_rows(file: Hdf5, item: Any, shape: tuple[int, int], rows: tuple[int, int]) -> Buffers:
+    """A range of compressed rows: their pointers, indices and values, and nothing else of the file."""
+    first, last = _range(rows, shape[0])
+    pos = file.integers(item, "indptr", slice(first, last + 1))
+    if pos.size != last - first + 1:
+        file.fail(f"{item.name}: indptr ends before row {last}")
+    low, high = int(pos[0]), int(pos[-1])
+    stored = min(int(item[key].shape[0]) if item[key].shape else 0 for key in ("indices", "data"))
+    if not 0 <= low <= high <= stored:
+        file.fail(f"{item.name}: rows {first} to {last} lie at {low} to {high} of {stored} elements")
+    part = slice(low, high)
+    crd, data = file.integers(item, "indices", part), file.array(item, "data", part)
+    pos = pos - pos.dtype.type(low)
+    if fault := check_pointers(pos, crd, data.size, last - first, shape[1], ("indptr", "indices")):
+        file.fail(f"{item.name}: {fault}")
+    return compressed("i", (last - first, shape[1]), pos, crd, data)
+
+
+def _read_dense(file: Hdf5, parent: Any, key: str, rows: tuple[int, int] | None) -> Coordinates:
+    extent = parent[key].shape
+    part = None if rows is None or not extent else slice(*_range(rows, int(extent[0])))
+    array = np.asfortranarray(file.array(parent, key, part))
+    return Coordinates(array.shape, (), array.ravel(order="K"), "general", array)
+
+
+def _range(rows: tuple[int, int], extent: int) -> tuple[int, int]:
+    first, last, _ = slice(*rows).indices(extent)
+    return first, max(first, last)
+
+
+def _elements(file: Hdf5) -> list[str]:
+    """The names of elements that can be read."""
+    names = []
+    for name, item in file.members(file.root).items():
+        if name in _AXES and file.is_group(item):
+            names += [f"{name}/{key}" for key in file.members(item)]
+        elif name == "X":
+            names.append(name)
+    return names
+
+
+def _text(x: Any) -> str:
+    return x.decode("utf-8", "replace") if isinstance(x, bytes) else str(x)
+
+
+def write(
+    path: str | os.PathLike[str], parts: Mapping[str, Tensor], compress: bool, progress: Progress | None = None,
+    opening: Callable[..., Any] = create_hdf5,
+) -> None:  # fmt: skip
+    """A file with X and other elements; observations and variables are named by their numbers.
+
+    parts : Tensors by name: "X", and "layers/NAME", "obsm/NAME", "varm/NAME", "obsp/NAME", "varp/NAME", whose extents
+        are X's. Compressed rows and columns and dense arrays are written as they are, other formats as compressed rows
+    """
+    name = os.fspath(path)
+    n, m = _check_elements(parts, name)
+    total, done = sum(int(t.nse) for t in parts.values()), 0
+    with opening(path) as root:
+        _set_encoding(root, "anndata", "0.1.0")
+        for key, extent in (("obs", n), ("var", m)):
+            _frame(root.create_group(key), extent)
+        for key in (*_AXES, "uns"):
+            _set_encoding(root.create_group(key), "dict", "0.1.0")
+        for key, t in parts.items():
+            *group_path, member = key.split("/")
+            _element(root["/".join(group_path)] if group_path else root, member, t, compress)
+            done += int(t.nse)
+            if progress is not None:
+                progress(done, total)
+
+
+def _check_elements(parts: Mapping[str, Tensor], name: str) -> tuple[int, int]:
+    """The numbers of observations and variables. Raises where an element has no place, or other extents."""
+    if "X" not in parts:
+        raise UnsupportedError(f"write: {name}: no X among {', '.join(parts)}\n  help: {{'X': A, 'layers/name': B}}")
+    shape = parts["X"].shape
+    if len(shape) != 2:
+        raise ShapeError(f"write: {name}: X has shape {shape}\n  expected: observations by variables")
+    for key, t in parts.items():
+        group_name, _, member = key.partition("/")
+        if key != "X" and (group_name not in _AXES or not member or "/" in member):
+            raise UnsupportedError(
+                f"write: {name}: no place for {key!r}\n  known: X, {', '.join(_AXES)}, each with /NAME"
+            )
+        dims = (0, 1) if key == "X" else _AXES[group_name]
+        if t.ndim != 2 or any(d is not None and t.shape[k] != shape[d] for k, d in enumerate(dims)):
+            raise ShapeError(f"write: {name}: {key} has shape {t.shape}, which does not suit X of shape {shape}")
+        if t.fill_value != 0 and not t.format.is_dense:
+            raise UnsupportedError(f"write: {name}: {key} has the fill value {t.fill_value!r}\n  help: write .npz")
+    return shape[0], shape[1]
+
+
+def _element(group: Any, key: str, t: Tensor, compress: bool) -> None:
+    if t.format.is_dense:
+        _set_encoding(dataset(group, key, np.ascontiguousarray(to_numpy(t.to_dense())), compress), "array", "0.2.0")
+        return
+    kind = next((k for k in ("csr", "csc") if t.format == parse(k, 2)), "csr")
+    storage = t.asformat(kind)._storage
+    subgroup = group.create_group(key)
+    _set_encoding(subgroup, f"{kind}_matrix", "0.1.0")
+    subgroup.attrs["shape"] = np.array(t.shape, np.int64)
+    arrays: dict[str, Array] = {
+        "data": to_numpy(storage.values), "indices": to_numpy(storage.crd[1]), "indptr": to_numpy(storage.pos[1]),
+    }  # fmt: skip
+    for part, array in arrays.items():
+        dataset(subgroup, part, array, compress)
+
+
+def _frame(group: Any, extent: int) -> None:
+    """A table of no columns, whose rows are named 0, 1, ..."""
+    _set_encoding(group, "dataframe", "0.2.0")
+    group.attrs["_index"] = "_index"
+    group.attrs["column-order"] = np.zeros(0, "S1")
+    _set_encoding(text_dataset(group, "_index", [str(k) for k in range(extent)]), "string-array", "0.2.0")
+
+
+def _set_encoding(item: Any, kind: str, version: str) -> None:
+    item.attrs["encoding-type"] = kind
+    item.attrs["encoding-version"] = version

@@ -1,0 +1,376 @@
+"""Binsparse files (`.bsp.h5`): a JSON text that describes dense and sparse levels, and HDF5 datasets of their buffers.
+
+The levels of the specification (version 0.1) are ours: "dense" is dense, "sparse" of rank 1 is compressed, of rank r
+a chain of coordinates; `transpose` is the order of the dimensions. So every format of such levels is read and written
+as it is, in any rank, under its predefined name (CSR, DCSC, COOR, ...) where it has one. Other formats are written as
+coordinates. Source: GraphBLAS/binsparse-specification.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import UnsupportedError
+from ...format import format as parse
+from ...format.expression import Dim
+from ...format.format import Format
+from ...format.named import coo
+from ...storage.buffers import scalar_of, to_numpy
+from ...storage.iso import repeated
+from ..shared.records import Array, Buffers, Coordinates, Options, Progress, index_dtype
+from ..shared.stored_range import Stored
+from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5
+
+if TYPE_CHECKING:
+    from ...storage.storage import Storage
+    from ...tensor.tensor import Tensor
+
+__all__ = [
+    "ATTRIBUTE",
+    "as_stored",
+    "description_of",
+    "levels_of_format",
+    "read",
+    "read_group",
+    "stored_group",
+    "write",
+]
+
+ATTRIBUTE = "binsparse"
+VERSION = "0.1"
+_MAX_DESCRIPTION = 1 << 16
+"""Characters of a description."""
+_MAX_RANK = 32
+Levels = tuple[tuple[str, int], ...]
+"""The kind, "dense" or "sparse", and the number of dimensions of each level, outermost first."""
+
+_DENSE, _SPARSE, _PAIR = ("dense", 1), ("sparse", 1), ("sparse", 2)
+_PREDEFINED: dict[str, tuple[Levels, bool]] = {
+    "DVEC": ((_DENSE,), False), "CVEC": ((_SPARSE,), False),
+    "DMATR": ((_DENSE, _DENSE), False), "DMATC": ((_DENSE, _DENSE), True),
+    "CSR": ((_DENSE, _SPARSE), False), "CSC": ((_DENSE, _SPARSE), True),
+    "DCSR": ((_SPARSE, _SPARSE), False), "DCSC": ((_SPARSE, _SPARSE), True),
+    "COOR": ((_PAIR,), False), "COOC": ((_PAIR,), True),
+}  # fmt: skip
+"""The predefined formats: levels, and whether the columns come first."""
+_ALIASES = {"DMAT": "DMATR", "COO": "COOR"}
+_STRUCTURES = {"symmetric": "symmetric", "hermitian": "hermitian", "skew_symmetric": "skew-symmetric"}
+_TYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
+
+
+def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinates:
+    """The tensor of the file, or of the group `variable=`; level buffers as they are in the file."""
+    with open_hdf5(path, options.ratio) as file:
+        group = file.group(options.variable)
+        if ATTRIBUTE not in group.attrs:
+            file.fail(f"{group.name} has no attribute {ATTRIBUTE!r}\n  help: pass variable=, the name of a group")
+        return read_group(file, group)
+
+
+def read_group(file: Hdf5, group: Any) -> Buffers:
+    """The tensor that a group describes. Raises FileFormatError that names what is missing or does not fit."""
+    description = _description(file, group)
+    shape = _shape(file, description.get("shape"))
+    levels, order = _levels(file, description, len(shape))
+    text = _format_text(levels, order)
+    pos: dict[int, Array] = {}
+    crd: dict[int, Array] = {}
+    types = description.get("data_types")
+    if not isinstance(types, dict):
+        file.fail(f"{group.name}: data_types is {types!r}; expected the types of the arrays by name")
+    k = 0
+    for kind, rank in levels:
+        if kind == "sparse":
+            columns = [_indices(file, group, f"indices_{k + r}", types) for r in range(rank)]
+            root_pos = np.array([0, columns[0].size], np.int64)
+            pos[k] = root_pos if k == 0 else _indices(file, group, f"pointers_to_{k}", types)
+            crd |= {k + r: c for r, c in enumerate(columns)}
+        k += rank
+    values = _values(file, group, "values", types)
+    number_stored = description.get("number_of_stored_values")
+    if str(types.get("values", "")).startswith("iso["):
+        values = _repeat_iso_value(file, values, number_stored, crd)
+    elif type(number_stored) is not int or number_stored != values.size:
+        file.fail(f"{group.name}: {values.size} values; number_of_stored_values is {number_stored!r}")
+    fill = _values(file, group, "fill_value", types).reshape(-1) if description.get("fill") is True else values[:0]
+    if description.get("fill") is True and fill.size != 1:
+        file.fail(f"{group.name}/fill_value has {fill.size} elements; expected one")
+    dtype = index_dtype((*shape, values.size))
+    pos, crd = ({n: a.astype(dtype, copy=False) for n, a in side.items()} for side in (pos, crd))
+    zero = fill[0] if fill.size else values.dtype.type(0)
+    return Buffers(text, shape, pos, crd, values, _symmetry(file, description, levels), zero)
+
+
+def stored_group(file: Hdf5, group: Any) -> Stored | None:
+    """The tensor that a group describes, over its datasets, of which nothing is loaded; None of what has to be: one
+    value for all, complex numbers, truth values, triangles."""
+    description = _description(file, group)
+    shape = _shape(file, description.get("shape"))
+    levels, order = _levels(file, description, len(shape))
+    types = description.get("data_types")
+    if not isinstance(types, dict) or str(types.get("values")) not in _TYPES:
+        return None
+    if _symmetry(file, description, levels) != "general" or description.get("fill") is True:
+        return None
+    pos: dict[int, Any] = {}
+    crd: dict[int, Any] = {}
+    k = 0
+    for kind, rank in levels:
+        if kind == "sparse":
+            crd |= {k + r: file.dataset(group, f"indices_{k + r}") for r in range(rank)}
+            pos[k] = np.array([0, int(crd[k].shape[0])]) if k == 0 else file.dataset(group, f"pointers_to_{k}")
+        k += rank
+    values = file.dataset(group, "values")
+    if any(b.dtype.kind not in "iu" for b in (*pos.values(), *crd.values())):
+        file.fail(f"{group.name}: pointers and indices are integers")
+    if any(len(b.shape) != 1 for b in (*pos.values(), *crd.values(), values)):
+        file.fail(f"{group.name}: pointers, indices and values have one dimension each")
+    dtype = np.dtype(values.dtype).newbyteorder("=")
+    return Stored(parse(_format_text(levels, order), len(shape)), shape, dtype.type(0).item(), pos, crd, values, dtype)
+
+
+def description_of(format: Format, shape: tuple[int, ...], types: dict[str, str], stored: int) -> dict[str, Any]:
+    """The description of a tensor in a format that the specification has."""
+    found = levels_of_format(format)
+    assert found is not None
+    head = {"version": VERSION, **_format_description(*found), "shape": list(shape)}
+    return {**head, "number_of_stored_values": stored, "data_types": types}
+
+
+def write(
+    path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None,
+    opening: Callable[..., Any] = create_hdf5,
+) -> None:  # fmt: skip
+    """A file with the tensor in its format, where the specification has that, else as sorted coordinates."""
+    name = os.fspath(path)
+    if not t.ndim:
+        raise UnsupportedError(f"write: {name}: binsparse has no tensor of no dimensions\n  help: write .npz")
+    levels_and_order = levels_of_format(t.format)
+    if levels_and_order is None:
+        t = t.asformat(coo(t.ndim))
+        levels_and_order = levels_of_format(t.format)
+    assert levels_and_order is not None
+    storage, (levels, order) = t._storage, levels_and_order
+    arrays, types = _arrays(storage, levels, name)
+    description: dict[str, Any] = {
+        "version": VERSION,
+        **_format_description(levels, order),
+        "shape": list(storage.shape),
+    }
+    description |= {"number_of_stored_values": int(storage.values.shape[0]), "data_types": types}
+    if storage.fill_value != 0:
+        description["fill"] = True
+        arrays["fill_value"], types["fill_value"] = as_stored(
+            np.array([storage.fill_value], arrays_dtype(storage)), name
+        )
+    total, done = sum(a.size for a in arrays.values()), 0
+    with opening(path) as root:
+        root.attrs[ATTRIBUTE] = json.dumps({ATTRIBUTE: description})
+        for key, array in arrays.items():
+            dataset(root, key, array, compress)
+            done += array.size
+            if progress is not None:
+                progress(done, total)
+
+
+def levels_of_format(format: Format) -> tuple[Levels, tuple[int, ...]] | None:
+    """The levels of a format and the dimensions in their order; None for one that the specification does not have."""
+    order, levels, rank = [], [], 0
+    for level in format.levels:
+        kind, e = level.format, level.expression
+        if not isinstance(e, Dim) or not kind.ordered or kind.batched:
+            return None
+        order.append(e.index)
+        if rank:
+            if not kind.is_singleton:
+                return None
+            rank += 1
+        elif kind.is_dense:
+            levels.append(("dense", 1))
+            continue
+        elif not kind.is_compressed:
+            return None
+        else:
+            rank = 1
+        if kind.unique:
+            levels.append(("sparse", rank))
+            rank = 0
+    return None if rank or len(set(order)) < format.ndim else (tuple(levels), tuple(order))
+
+
+def arrays_dtype(storage: Storage) -> np.dtype[Any]:
+    """The dtype of the values as NumPy's."""
+    dtype: np.dtype[Any] = to_numpy(storage.values).dtype
+    return dtype
+
+
+def _arrays(storage: Storage, levels: Levels, name: str) -> tuple[dict[str, Array], dict[str, str]]:
+    arrays: dict[str, Array] = {}
+    k = 0
+    for kind, rank in levels:
+        if kind == "sparse":
+            if k:
+                arrays[f"pointers_to_{k}"] = to_numpy(storage.pos[k])
+            arrays |= {f"indices_{k + r}": to_numpy(storage.crd[k + r]) for r in range(rank)}
+        k += rank
+    types = {key: str(a.dtype) for key, a in arrays.items()}
+    is_iso = storage.is_iso and levels[-1][0] == "sparse" and len(storage.values) > 0
+    values = to_numpy(storage.values)[: 1 if is_iso else None]
+    arrays["values"], types["values"] = as_stored(values, name)
+    if is_iso:
+        types["values"] = f"iso[{types['values']}]"
+    return arrays, types
+
+
+def as_stored(values: Array, name: str) -> tuple[Array, str]:
+    """Values as they are stored, and the name of their type."""
+    dtype = values.dtype
+    if dtype == np.bool_:
+        return values.view(np.uint8), "bint8"
+    if dtype.kind == "c":
+        return values.view(np.float32 if dtype.itemsize == 8 else np.float64), f"complex[float{dtype.itemsize * 4}]"
+    if str(dtype) not in _TYPES:
+        raise UnsupportedError(f"write: {name}: binsparse has no values of {dtype}\n  help: astype, or write .npz")
+    return values, str(dtype)
+
+
+def _format_description(levels: Levels, order: tuple[int, ...]) -> dict[str, Any]:
+    """The predefined format of levels, or their custom description."""
+    transposed_order = order == (1, 0)
+    for name, (known_levels, transposed) in _PREDEFINED.items():
+        if known_levels == levels and transposed == transposed_order and sorted(order) == list(range(len(order))):
+            return {"format": name}
+    level: dict[str, Any] = {"level_desc": "element"}
+    for kind, rank in reversed(levels):
+        level = {"level_desc": kind, "rank": rank, "level": level}
+    custom: dict[str, Any] = {"level": level}
+    if order != tuple(range(len(order))):
+        custom["transpose"] = list(order)
+    return {"format": "custom", "custom": custom}
+
+
+def _description(file: Hdf5, group: Any) -> dict[str, Any]:
+    attribute = group.attrs[ATTRIBUTE]
+    if isinstance(attribute, dict):  # zarr's attributes are JSON themselves
+        attribute = json.dumps({ATTRIBUTE: attribute.get(ATTRIBUTE, attribute)})
+    attribute = attribute.decode("utf-8", "replace") if isinstance(attribute, bytes) else attribute
+    if not isinstance(attribute, str) or len(attribute) > _MAX_DESCRIPTION:
+        file.fail(f"{group.name}: the attribute {ATTRIBUTE!r} is no text of at most {_MAX_DESCRIPTION} characters")
+    try:
+        description = json.loads(attribute)
+        description = description[ATTRIBUTE]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        file.fail(f"{group.name}: the attribute {ATTRIBUTE!r} is no description of a tensor ({error})")
+    if not isinstance(description, dict):
+        file.fail(f"{group.name}: the attribute {ATTRIBUTE!r} is no description of a tensor")
+    version = str(description.get("version"))
+    if version.split(".")[0] != VERSION.split(".")[0]:
+        raise UnsupportedError(f"{file.name}: binsparse {version}; read is version {VERSION}")
+    return description
+
+
+def _shape(file: Hdf5, shape: object) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not 0 < len(shape) <= _MAX_RANK:
+        file.fail(f"shape is {shape!r}; expected a list of 1 to {_MAX_RANK} extents")
+    if any(type(n) is not int or not 0 <= n <= 2**62 for n in shape):
+        file.fail(f"shape is {shape!r}; expected extents from 0 to 2**62")
+    return tuple(shape)
+
+
+def _levels(file: Hdf5, description: dict[str, Any], ndim: int) -> tuple[Levels, tuple[int, ...]]:
+    name = description.get("format")
+    custom = description.get("custom")
+    if isinstance(name, str) and (named_format := _PREDEFINED.get(_ALIASES.get(name, name))) is not None:
+        levels, transposed = named_format
+        order = (1, 0) if transposed else tuple(range(ndim))
+    elif isinstance(custom, dict):
+        levels = tuple(_levels_of_custom(file, custom.get("level")))
+        order = tuple(custom.get("transpose", range(ndim)))
+    else:
+        file.fail(f"format is {name!r}; known are {', '.join((*_PREDEFINED, *_ALIASES))}, and custom")
+    if sum(rank for _, rank in levels) != ndim or any(type(d) is not int for d in order):
+        file.fail(f"format {name}: levels of {sum(rank for _, rank in levels)} dimensions; the shape has {ndim}")
+    if sorted(order) != list(range(ndim)):
+        file.fail(f"transpose is {list(order)}; expected the numbers of {ndim} dimensions")
+    return levels, order
+
+
+def _levels_of_custom(file: Hdf5, level: object) -> Iterator[tuple[str, int]]:
+    for _ in range(_MAX_RANK + 1):
+        if not isinstance(level, dict):
+            file.fail(f"a level is {level!r:.80}; expected level_desc, rank and level")
+        kind, rank = level.get("level_desc"), level.get("rank")
+        if kind == "element":
+            return
+        if kind not in ("dense", "sparse") or type(rank) is not int or not 1 <= rank <= _MAX_RANK:
+            file.fail(f"a level is {kind!r:.80} of rank {rank!r:.80}; expected dense, sparse or element")
+        yield from ((kind, 1) for _ in range(rank)) if kind == "dense" else ((kind, rank),)
+        level = level.get("level")
+    file.fail(f"more than {_MAX_RANK} levels")
+
+
+def _format_text(levels: Levels, order: tuple[int, ...]) -> str:
+    """Levels -> the text of the format; a sparse level of several dimensions is a chain of coordinates."""
+    names = [f"i{d}" for d in range(len(order))] if len(order) > 2 else ["i", "j"][: len(order)]
+    texts, dims = [], iter(order)
+    for kind, rank in levels:
+        first = "dense" if kind == "dense" else "compressed" if rank == 1 else "compressed(nonunique)"
+        kinds = [first, *["singleton(nonunique)"] * (rank - 2), *["singleton"] * (rank > 1)]
+        texts += [f"{names[next(dims)]} : {k}" for k in kinds]
+    return f"({', '.join(names)}) -> ({', '.join(texts)})"
+
+
+def _indices(file: Hdf5, group: Any, key: str, types: dict[str, Any]) -> Array:
+    array = file.integers(group, key)
+    if types.get(key) != str(array.dtype):
+        file.fail(f"{key} has values of {array.dtype}; data_types says {types.get(key)!r}")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) <= 2**62:
+        file.fail(f"{key} has values outside 0 to 2**62")
+    return array
+
+
+def _values(file: Hdf5, group: Any, key: str, types: dict[str, Any]) -> Array:
+    """The values as their type says: pairs are complex numbers, bytes may be truth values."""
+    array, declared = file.array(group, key), str(types.get(key))
+    inner = declared.removeprefix("iso[").rstrip("]") + "]" * declared.removeprefix("iso[").count("[")
+    if array.ndim != 1:
+        file.fail(f"{key} has shape {array.shape}; expected one dimension")
+    if inner == "bint8":
+        if array.dtype.kind not in "biu":
+            file.fail(f"{key} has values of {array.dtype}; data_types says {declared!r}")
+        return np.asarray(array != 0)
+    if inner.startswith("complex["):
+        part = inner[len("complex[") : -1]
+        if str(array.dtype) != part or part not in ("float32", "float64") or array.size % 2:
+            file.fail(f"{key} has {array.size} values of {array.dtype}; data_types says {declared!r}")
+        return array.view(np.complex64 if part == "float32" else np.complex128)
+    if str(array.dtype) != inner:
+        file.fail(f"{key} has values of {array.dtype}; data_types says {declared!r}")
+    return array
+
+
+def _repeat_iso_value(file: Hdf5, values: Array, number_stored: object, crd: dict[int, Array]) -> Array:
+    """An iso-valued array -> its one value repeated for every element that the innermost level stores."""
+    if values.size != 1 or not crd:
+        file.fail(f"{values.size} values that are all the same; expected one, of a sparse format")
+    innermost = crd[max(crd)]
+    if type(number_stored) is not int or number_stored != innermost.size:
+        file.fail(f"{innermost.size} indices; number_of_stored_values is {number_stored!r}")
+    return to_numpy(repeated(values[0], scalar_of(values), innermost.size, values))
+
+
+def _symmetry(file: Hdf5, description: dict[str, Any], levels: Levels) -> str:
+    structure = description.get("structure")
+    if structure is None:
+        return "general"
+    name, _, triangle = str(structure).rpartition("_")
+    if name not in _STRUCTURES or triangle not in ("lower", "upper"):
+        file.fail(f"structure is {structure!r}; known are {', '.join(_STRUCTURES)} with _lower or _upper")
+    if levels != (_DENSE, _SPARSE):
+        raise UnsupportedError(f"{file.name}: structure {structure!r} is read of CSR and CSC")
+    return _STRUCTURES[name]

@@ -1,0 +1,272 @@
+"""HDF5 through h5py, where it is installed: what is read is checked, what is written is whole; MATLAB 7.3, 10x.
+
+Only what lies in the file itself is read: no links to other files, no virtual or external data, no filters but the
+usual ones, each once; and no more bytes than `limits` allow for those that the data have in the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ...errors import FileFormatError, ShapeError, UnsupportedError
+from ...storage.buffers import to_numpy
+from ..shared import limits
+from ..shared.compressed import check_pointers, compressed
+from ..shared.records import Array, Buffers, Coordinates, Options, Progress
+from ..shared.replace import replacing_name
+from ..shared.unpack import open_regular
+
+if TYPE_CHECKING:
+    from ...tensor.tensor import Tensor
+
+__all__ = ["Hdf5", "create_hdf5", "dataset", "open_hdf5", "read_tenx", "text_dataset", "write_tenx"]
+
+_FILTERS = (1, 2, 3, 4, 32000)
+"""deflate, shuffle, checksum, szip, lzf."""
+_DEPTH = 32
+_READ_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
+
+
+@contextmanager
+def open_hdf5(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Hdf5]:
+    """The file at `path`. Raises UnsupportedError where h5py is missing, FileFormatError for what is not HDF5."""
+    name, h5py = os.fspath(path), _h5py(path)
+    open_regular(path).close()
+    try:
+        with h5py.File(name, "r") as file:
+            yield Hdf5(h5py, name, file, ratio)
+    except (FileFormatError, UnsupportedError):
+        raise
+    except _READ_ERRORS as error:
+        raise FileFormatError(f"{name}: not a readable HDF5 file ({error})") from None
+
+
+def _h5py(path: str | os.PathLike[str]) -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise UnsupportedError(
+            f"{os.fspath(path)}: HDF5 files (MATLAB 7.3, 10x, AnnData, binsparse) need h5py\n  help: pip install h5py"
+        ) from None
+    return h5py
+
+
+@contextmanager
+def create_hdf5(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """The root group of a new file, which is at `path` once the block has ended without an exception."""
+    h5py = _h5py(path)
+    with replacing_name(path) as temporary, h5py.File(temporary, "w") as file:
+        yield file
+
+
+def dataset(group: Any, key: str, array: Array, compress: bool = False) -> Any:
+    """A dataset of the array, deflated if asked; no time is stored, so that equal tensors give equal files."""
+    options = {"compression": "gzip", "shuffle": True} if compress and array.size else {}
+    return group.create_dataset(key, data=array, **options)
+
+
+def text_dataset(group: Any, key: str, lines: Sequence[str]) -> Any:
+    """A dataset of texts of any length."""
+    if hasattr(group, "create_texts"):
+        return group.create_texts(key, lines)
+    kind = _h5py(group.file.filename).string_dtype()
+    return group.create_dataset(key, data=list(lines), dtype=kind, shape=(len(lines),))
+
+
+class Hdf5:
+    """The groups and datasets of a file, each checked before it is loaded."""
+
+    def __init__(self, h5py: Any, name: str, root: Any, ratio: int | None) -> None:
+        self.root, self.name = root, name
+        self._h5py, self._ratio = h5py, ratio
+        self._stored_bytes = self._loaded_bytes = 0
+
+    def fail(self, message: str) -> NoReturn:
+        raise FileFormatError(f"{self.name}: {message}")
+
+    def members(self, group: Any) -> dict[str, Any]:
+        """The members of a group by hard links: soft and external links could name anything."""
+        names = [n for n in group if isinstance(group.get(n, getlink=True), self._h5py.HardLink)]
+        return {n: group[n] for n in names}
+
+    def group(self, name: str | None) -> Any:
+        """The group of this name, by way of hard links; the root without one."""
+        item = self.root
+        for part in (name or "").split("/"):
+            if part:
+                item = self.members(item).get(part) if self.is_group(item) else None
+        if not self.is_group(item):
+            self.fail(f"there is no group {name!r}; there are {', '.join(list(self.members(self.root))[:40])}")
+        return item
+
+    def is_group(self, item: Any) -> bool:
+        return isinstance(item, self._h5py.Group)
+
+    def dataset(self, group: Any, key: str) -> Any:
+        """A dataset of numbers in this file, of which nothing is loaded."""
+        item = self.members(group).get(key)
+        where = f"{group.name.rstrip('/')}/{key}"
+        if not isinstance(item, self._h5py.Dataset):
+            self.fail(f"{where} is missing, or no dataset")
+        kind, layout = item.dtype, item.id.get_create_plist()
+        if not self._is_number(kind):
+            self.fail(f"{where} has values of {kind}; expected numbers")
+        if item.shape is None:
+            self.fail(f"{where} has no shape")
+        if item.is_virtual or item.external:
+            self.fail(f"{where} has its values in other files, which are not read")
+        filters = [layout.get_filter(k)[0] for k in range(layout.get_nfilters())]
+        if len(set(filters)) < len(filters) or not set(filters) <= set(_FILTERS):
+            self.fail(f"{where} has the filters {filters}; known, each once: {_FILTERS}")
+        return item
+
+    def array(self, group: Any, key: str, part: slice | None = None) -> Array:
+        """A dataset of numbers, or a part of its first dimension."""
+        item = self.dataset(group, key)
+        where, kind = f"{group.name.rstrip('/')}/{key}", item.dtype
+        chunk = int(np.prod(item.chunks, dtype=np.float64)) * kind.itemsize if item.chunks else 0
+        self._stored_bytes += int(item.id.get_storage_size())
+        share = 1.0 if part is None or not item.shape[0] else (part.stop - part.start) / item.shape[0]
+        self._loaded_bytes += max(int(item.nbytes * share), chunk)
+        limit = limits.allowed(self._stored_bytes, self._ratio)
+        if self._loaded_bytes > limit:
+            limits.refuse_size(f"{self.name}: {where}", self._stored_bytes, limit)
+        array: Array = np.asarray(item[() if part is None else part])
+        if array.dtype.names:
+            first, second = (array[n] for n in array.dtype.names)
+            return np.asarray(first + 1j * second)
+        return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+
+    def integers(self, group: Any, key: str, part: slice | None = None) -> Array:
+        """A dataset of integers in one dimension, or a part of it."""
+        result = self.array(group, key, part)
+        if result.dtype.kind not in "iu" or result.ndim != 1:
+            self.fail(
+                f"{group.name.rstrip('/')}/{key} has shape {result.shape} and dtype {result.dtype}; expected integers"
+            )
+        return result
+
+    def _is_number(self, kind: np.dtype[Any]) -> bool:
+        if kind.names:
+            return len(kind.names) == 2 and all(kind[n].kind == "f" and kind[n].itemsize <= 8 for n in kind.names)
+        return kind.kind in "biu" or (kind.kind in "fc" and kind.itemsize <= {"f": 8, "c": 16}[kind.kind])
+
+    def columns(self, group: Any, keys: tuple[str, str, str], shape: tuple[int, int], logical: bool = False) -> Buffers:
+        """Compressed columns from the datasets of pointers, indices and values."""
+        pos, crd = self.integers(group, keys[0]), self.integers(group, keys[1])
+        data = self.array(group, keys[2])
+        if data.ndim != 1:
+            self.fail(f"{group.name}/{keys[2]} has shape {data.shape}; expected one dimension")
+        if fault := check_pointers(pos, crd, data.size, shape[1], shape[0], keys[:2]):
+            self.fail(f"{group.name}: {fault}")
+        return compressed("j", shape, pos, crd, data != 0 if logical else data)
+
+
+def read_tenx(path: str | os.PathLike[str], options: Options) -> Buffers:
+    """The matrix of a 10x Genomics file: compressed columns (features x barcodes), in group `matrix` or a genome's."""
+    with open_hdf5(path, options.ratio) as file:
+        members = file.members(file.root)
+        groups = [n for n, item in members.items() if file.is_group(item) and "indptr" in item]
+        name = options.variable or ("matrix" if "matrix" in groups else groups[0] if len(groups) == 1 else None)
+        if name not in groups:
+            file.fail(f"expected a group with data, indices, indptr, shape; got {groups}")
+        shape = file.integers(members[name], "shape")
+        if shape.size != 2 or int(shape.min()) < 0 or int(shape.max()) > 2**62:
+            file.fail(f"/{name}/shape is {shape.tolist()[:9]}; expected two extents")
+        return file.columns(members[name], ("indptr", "indices", "data"), (int(shape[0]), int(shape[1])))
+
+
+def write_tenx(path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None) -> None:
+    """A file of 10x Genomics' layout (version 3): features x barcodes, both named by their numbers.
+
+    Raises ShapeError, UnsupportedError for what is no matrix of fill value 0.
+    """
+    name = os.fspath(path)
+    if t.ndim != 2:
+        raise ShapeError(f"write: {name}: 10x files hold a matrix; got shape {t.shape}")
+    if t.fill_value != 0:
+        raise UnsupportedError(f"write: {name}: 10x files have no fill value {t.fill_value!r}\n  help: write .npz")
+    storage = t.asformat("csc")._storage
+    features, barcodes = t.shape
+    arrays = {
+        "data": to_numpy(storage.values), "indices": to_numpy(storage.crd[1]), "indptr": to_numpy(storage.pos[1]),
+        "shape": np.array(t.shape, np.int32 if max(t.shape) < 2**31 else np.int64),
+    }  # fmt: skip
+    with create_hdf5(path) as root:
+        group = root.create_group("matrix")
+        for key, array in arrays.items():
+            dataset(group, key, array, compress)
+        text_dataset(group, "barcodes", [str(k) for k in range(barcodes)])
+        table = group.create_group("features")
+        for key in ("id", "name", "feature_type", "genome"):
+            numbered = key in ("id", "name")
+            text_dataset(table, key, [str(k) if numbered else "" for k in range(features)])
+        if progress is not None:
+            progress(int(t.nse), int(t.nse))
+
+
+def matlab(file: Hdf5) -> dict[str, tuple[Any, str, bool]]:
+    """The numeric arrays and sparse matrices of a MATLAB 7.3 file: (group, key, sparse) by dotted name."""
+    result: dict[str, tuple[Any, str, bool]] = {}
+    visited: set[Any] = set()
+
+    def walk(group: Any, prefix: str, depth: int) -> None:
+        for name, item in file.members(group).items():
+            kind = item.attrs.get("MATLAB_class", b"")
+            kind = kind.decode("latin-1") if isinstance(kind, bytes) else str(kind)
+            if name.startswith("#") or item.id in visited:
+                continue
+            visited.add(item.id)
+            if not file.is_group(item):
+                if kind in _CLASSES:
+                    result[prefix + name] = (group, name, False)
+            elif "MATLAB_sparse" in item.attrs:
+                result[prefix + name] = (group, name, True)
+            elif kind == "struct":
+                if depth == _DEPTH:
+                    file.fail(f"structures more than {_DEPTH} deep")
+                walk(item, f"{prefix}{name}.", depth + 1)
+
+    walk(file.root, "", 0)
+    return result
+
+
+_CLASSES = ("double", "single", "logical", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)))
+
+
+def load_matlab(file: Hdf5, place: tuple[Any, str, bool]) -> Buffers | Coordinates:
+    """One variable; HDF5 has MATLAB's dimensions in reverse."""
+    group, key, sparse = place
+    item = file.members(group)[key]
+    logical = item.attrs.get("MATLAB_class") in (b"logical", "logical")
+    if sparse:
+        rows = np.asarray(item.attrs["MATLAB_sparse"])
+        if rows.size != 1 or rows.dtype.kind not in "iu" or not 0 <= int(rows.reshape(-1)[0]) <= 2**62:
+            file.fail(f"{item.name}: MATLAB_sparse, the number of rows, is {rows.tolist()}")
+        return _read_columns(file, item, int(rows.reshape(-1)[0]), logical)
+    array = file.array(group, key)
+    if np.asarray(item.attrs.get("MATLAB_empty", 0)).any():
+        shape = tuple(int(n) for n in array.reshape(-1)[:64])
+        if array.dtype.kind not in "iu" or not shape or min(shape) < 0 or 0 not in shape:
+            file.fail(f"{item.name} is marked as empty, with the shape {shape}")
+        dense: Array = np.zeros(shape, np.bool_ if logical else np.float64)
+    else:
+        dense = (array != 0 if logical else array).T
+    dense = np.asfortranarray(dense)
+    return Coordinates(dense.shape, (), dense.ravel(order="K"), "general", dense)
+
+
+def _read_columns(file: Hdf5, item: Any, rows: int, logical: bool) -> Buffers:
+    if "ir" in item or "data" in item:
+        pos = file.integers(item, "jc")
+        return file.columns(item, ("jc", "ir", "data"), (rows, max(pos.size - 1, 0)), logical)
+    pos = file.integers(item, "jc")
+    if not pos.size or pos.any():
+        file.fail(f"{item.name}: {pos.size} column pointers, and neither indices nor values")
+    values: Array = np.zeros(0, np.bool_ if logical else np.float64)
+    return compressed("j", (rows, pos.size - 1), pos, np.zeros(0, np.int64), values)

@@ -1,0 +1,272 @@
+"""A tensor -> a folder `.ow` with one file per buffer and a header, and back: read whole, or mapped into memory.
+
+`header.json` has the format's text, shape, scalar type and fill value, and of each buffer its dtype, its length and the
+CRC-32 of every block of 4 MiB; it ends with the CRC-32 of itself. `pos_1.bin`, `crd_1.bin`, `values.bin` are the
+buffers as they are in memory, little-endian. They are appended to in pieces, so that a tensor need not be in memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import stat
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...codegen.pool import get_num_threads
+from ...errors import FileFormatError, UnsupportedError
+from ...faults import reach
+from ...format.format import Format
+from ...interruptible import here
+from ...storage.buffers import numpy_dtype, to_numpy
+from ..shared import limits
+from ..shared.records import Array, Buffers, Header, Options, Progress
+from ..shared.replace import replacing_folder
+from .store_header import BLOCK, HEADER, Stored, StoreHeader, read_header, spelled, text_of
+
+__all__ = ["StoreWriter", "header", "is_store", "mapped", "read", "verify", "write", "writing"]
+
+_PIECE = 1 << 20
+_BEGINNING = b'{"openwork":'
+_OWN = re.compile(r"header\.json|values\.bin|(pos|crd)_\d+\.bin")
+Path_ = str | os.PathLike[str]
+
+
+class _Growing:
+    """A file that a buffer is appended to, with the checksums of its blocks."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.dtype, self.length = dtype, 0
+        self._checksums: list[int] = []
+        self._current = self._filled = 0
+        self._file = path.open("xb", buffering=0)
+
+    def append(self, array: Array) -> None:
+        if array.dtype != self.dtype:
+            raise AssertionError(f"appending {array.dtype} to a buffer of {self.dtype}")
+        data, at = memoryview(np.ascontiguousarray(array).view(np.uint8).data), 0
+        self.length += array.size
+        while at < len(data):
+            piece = data[at : at + min(_PIECE, BLOCK - self._filled)]
+            here().check()
+            reach("write")
+            written = self._file.write(piece)
+            self._current = zlib.crc32(piece[:written], self._current)
+            self._filled, at = self._filled + written, at + written
+            if self._filled == BLOCK:
+                self._end_block()
+
+    def _end_block(self) -> None:
+        self._checksums.append(self._current)
+        self._current = self._filled = 0
+
+    def finish(self) -> dict[str, Any]:
+        """Sync the file; its entry in the header."""
+        if self._filled:
+            self._end_block()
+        reach("fsync")
+        os.fsync(self._file.fileno())
+        self.close()
+        return {"dtype": text_of(self.dtype), "length": self.length, "crc32": self._checksums}
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class StoreWriter:
+    """A store that is being written into an empty folder: `append` to its buffers, then `finish` it."""
+
+    def __init__(self, folder: Path_) -> None:
+        _refuse_byte_order(folder)
+        self._folder = Path(folder)
+        self._buffers: dict[str, _Growing] = {}
+
+    def append(self, name: str, array: Array) -> None:
+        """Append to the buffer "pos_1", "crd_1", "values"; the first piece says the dtype."""
+        if array.dtype.kind == "V":  # bfloat16
+            array = array.view(np.uint16)
+        if name not in self._buffers:
+            self._buffers[name] = _Growing(self._folder / f"{name}.bin", array.dtype)
+        self._buffers[name].append(array)
+
+    def length(self, name: str) -> int:
+        """The elements that a buffer has so far."""
+        return self._buffers[name].length if name in self._buffers else 0
+
+    def finish(self, format: Format, shape: tuple[int, ...], scalar: str, fill_value: Any) -> None:
+        """Sync the buffers, and write the header."""
+        entries = {name: buffer.finish() for name, buffer in self._buffers.items()}
+        text = spelled(format, shape, scalar, fill_value, entries)
+        with (self._folder / HEADER).open("xb") as file:
+            reach("write")
+            file.write(text)
+            file.flush()
+            reach("fsync")
+            os.fsync(file.fileno())
+
+    def close(self) -> None:
+        """Close the files of a store that was not finished."""
+        for buffer in self._buffers.values():
+            buffer.close()
+
+
+def write(path: Path_, t: Any, progress: Progress | None = None) -> None:
+    """A store with the tensor's own buffers, in place of the one that is there."""
+    storage = t._storage
+    parts = {f"pos_{k}": b for k, b in enumerate(storage.pos) if b is not None}
+    parts |= {f"crd_{k}": b for k, b in enumerate(storage.crd) if b is not None}
+    arrays = {name: to_numpy(b) for name, b in {**parts, "values": storage.values}.items()}
+    total, done = sum(a.size for a in arrays.values()), 0
+    with writing(path) as writer:
+        for name, array in arrays.items():
+            writer.append(name, array[:0])
+            for first in range(0, array.size, _PIECE):
+                writer.append(name, array[first : first + _PIECE])
+                done += min(_PIECE, array.size - first)
+                if progress is not None:
+                    progress(done, total)
+        writer.finish(storage.format, storage.shape, storage.scalar, storage.fill_value)
+
+
+@contextmanager
+def writing(path: Path_) -> Iterator[StoreWriter]:
+    """A StoreWriter whose store is at `path` once the block has ended without an exception."""
+    with replacing_folder(path, _is_own, "openwork store") as folder:
+        writer = StoreWriter(folder)
+        try:
+            yield writer
+        finally:
+            writer.close()
+
+
+def is_store(path: Path_) -> bool:
+    """Whether a folder has a header, as ours have."""
+    return os.path.isfile(os.path.join(path, HEADER))
+
+
+def _is_own(folder: str) -> bool:
+    """Whether a folder is a store and nothing else: a header as ours begin, and files of buffers."""
+    if not is_store(folder):
+        return False
+    with open(os.path.join(folder, HEADER), "rb") as file:
+        begins = file.read(len(_BEGINNING)) == _BEGINNING
+    with os.scandir(folder) as entries:
+        return begins and all(_OWN.fullmatch(e.name) and not e.is_dir(follow_symlinks=False) for e in entries)
+
+
+def read(path: Path_, options: Options = Options()) -> Buffers:  # noqa: B008
+    """The buffers of a store in memory, compared with their checksums."""
+    found = read_header(path)
+    arrays: dict[str, Array] = {}
+    total, done = sum(b.nbytes for b in found.buffers.values()), 0
+    for name, stored in found.buffers.items():
+        with _opened(path, name, stored) as file:
+            limits.refuse_holes(os.path.join(path, f"{name}.bin"), file.fileno())
+            array: Array = np.empty(stored.length, stored.dtype)
+            view = memoryview(array.view(np.uint8).data)
+            for block, checksum in enumerate(stored.checksums):
+                part = view[block * BLOCK : (block + 1) * BLOCK]
+                if file.readinto(part) != len(part) or zlib.crc32(part) != checksum:
+                    _refuse_block(path, name, block, len(part), checksum, zlib.crc32(part))
+                done += len(part)
+                if options.progress is not None:
+                    options.progress(done, total)
+            arrays[name] = array
+    return _record(path, found, arrays)
+
+
+def mapped(path: Path_, verified: bool) -> Buffers:
+    """The buffers of a store as arrays over its files, which are read when elements are asked for."""
+    _refuse_byte_order(path)
+    found = read_header(path)
+    arrays: dict[str, Array] = {}
+    for name, stored in found.buffers.items():
+        with _opened(path, name, stored) as file:
+            arrays[name] = np.empty(0, stored.dtype)
+            if stored.length:
+                pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                arrays[name] = np.frombuffer(pages, stored.dtype, stored.length)
+    if verified:
+        verify(path, found, arrays)
+    return _record(path, found, arrays)
+
+
+def verify(path: Path_, found: StoreHeader, arrays: Mapping[str, Array]) -> None:
+    """Raise FileFormatError for the first block that has not the checksum of the header; one block at a time."""
+
+    def check(name: str, block: int) -> None:
+        part = memoryview(arrays[name].view(np.uint8).data)[block * BLOCK : (block + 1) * BLOCK]
+        checksum, expected = zlib.crc32(part), found.buffers[name].checksums[block]
+        if checksum != expected:
+            _refuse_block(path, name, block, len(part), expected, checksum)
+
+    blocks = [(name, k) for name, stored in found.buffers.items() for k in range(len(stored.checksums))]
+    if len(blocks) < 8:
+        for name, block in blocks:
+            check(name, block)
+        return
+    with ThreadPoolExecutor(get_num_threads()) as threads:
+        for _ in threads.map(lambda place: check(*place), blocks):
+            here().check()
+
+
+def header(path: Path_) -> Header:
+    """Shape, dtype and number of values, of which none is read."""
+    found = read_header(path)
+    name = str(numpy_dtype(found.scalar)) if found.scalar != "bf16" else "bfloat16"
+    return Header(f"ow, {found.format}", found.shape, name, entries=found.buffers["values"].length)
+
+
+def _opened(path: Path_, name: str, stored: Stored) -> Any:
+    """A buffer's file, which is a regular one, no link, of the length that the header says."""
+    place = os.path.join(path, f"{name}.bin")
+    try:
+        status = os.lstat(place)
+    except FileNotFoundError:
+        raise FileFormatError(f"{place}: the file is missing, which {HEADER} names") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise FileFormatError(f"{place}: not a regular file")
+    if status.st_size != stored.nbytes:
+        raise FileFormatError(f"{place}: {status.st_size} bytes; {HEADER} says {stored.nbytes}: it was cut or changed")
+    return open(place, "rb", buffering=0)
+
+
+def _refuse_block(path: Path_, name: str, block: int, size: int, expected: int, got: int) -> NoReturn:
+    raise FileFormatError(
+        f"{os.path.join(path, name)}.bin, block {block} (bytes {block * BLOCK} to {block * BLOCK + size}): the data is"
+        f" corrupt\n  expected: checksum {expected:#010x}; got: {got:#010x}\n  help: restore the file from a copy"
+    )
+
+
+def _record(path: Path_, found: StoreHeader, arrays: Mapping[str, Array]) -> Buffers:
+    pos, crd = (
+        {k: arrays[f"{kind}_{k}"] for k in range(found.format.nlevels) if f"{kind}_{k}" in arrays}
+        for kind in ("pos", "crd")
+    )
+    values = arrays["values"]
+    for name, array in arrays.items():
+        if array.dtype == np.bool_:
+            _refuse_no_truth(os.path.join(path, f"{name}.bin"), array)
+    if found.scalar == "bf16":
+        values = values.view(numpy_dtype("bf16"))
+    return Buffers(str(found.format), found.shape, pos, crd, values, "general", found.fill_value)
+
+
+def _refuse_no_truth(place: str, array: Array) -> None:
+    """Raise FileFormatError for bytes of truth values that are neither 0 nor 1."""
+    for first in range(0, array.size, _PIECE):
+        if (array[first : first + _PIECE].view(np.uint8) > 1).any():
+            raise FileFormatError(f"{place} holds truth values that are neither 0 nor 1")
+
+
+def _refuse_byte_order(path: Path_) -> None:
+    if sys.byteorder != "little":
+        raise UnsupportedError(f"{os.fspath(path)}: stores are little-endian, this machine is not\n  help: write .npz")
