@@ -67,6 +67,16 @@ def test_gradcheck_over_specified_elements(name: str, spec: str) -> None:
     assert torch.autograd.gradcheck(function, (values,))
 
 
+@pytest.mark.parametrize("name", ["std", 0, 2, 3])
+def test_deviations_and_norms_of_zero_have_no_gradient(name: Any) -> None:
+    rows = torch.tensor([[2.0, 2, 2], [0, 0, 0]], dtype=torch.float64)
+    m = ow.as_masked_tensor(rows, torch.ones_like(rows) > 0).requires_grad_()
+    (m.std(1) if name == "std" else m.norm(name, 1)).sum().backward()
+    expected = torch.zeros_like(rows)
+    expected[0] = 0 if name in ("std", 0) else 3 ** (1 / name - 1)
+    torch.testing.assert_close(m.values.grad, expected.ravel())
+
+
 def test_where_with_an_exponential_that_overflows() -> None:
     x = torch.tensor([-10.0, -5, 0, 5, 10, 50, 60, 70, 80, 90, 100])
     below = x < 0

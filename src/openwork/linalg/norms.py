@@ -15,6 +15,7 @@ from ..ops.creation import eye
 from ..ops.elementwise.maps import unary
 from ..ops.manipulation import triangles
 from ..ops.reductions import statistics as st
+from ..ops.reductions.roots import power_of, presence_of, root_of
 from ..runtime import trace as explained
 from ..runtime.prepared_results import DenseResult, SquareRoot
 from ..runtime.zero_annihilation import FEW
@@ -102,15 +103,15 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if ord == math.inf or ord == -math.inf:
         return (st.max if ord > 0 else st.min)(t, axis=axis, keepdims=keepdims)
     if ord == 0:
-        return st.count_nonzero(t, axis=axis, keepdims=keepdims).astype(t.dtype)
+        return st.sum(presence_of(t), axis=axis, keepdims=keepdims)
     if ord == 1:
         return st.sum(t, axis=axis, keepdims=keepdims)
     if ord == 2:
-        root = unary("sqrt", st.sum(unary("square", t), axis=axis, keepdims=keepdims))
+        root = root_of(st.sum(unary("square", t), axis=axis, keepdims=keepdims))
         if key is not None:
             _keep_norm(x, key)
         return root
-    return st.sum(t**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+    return root_of(st.sum(power_of(t, ord), axis=axis, keepdims=keepdims), ord)
 
 
 def _keep_norm(t: Any, key: Any) -> None:

@@ -20,6 +20,7 @@ from ..format.expression import Dim
 from ..ir.types import COMPLEX, FLOATS
 from ..ops.reductions.folds import _statement, accumulation_type, axes_of, fold, statement_names
 from ..ops.reductions.moments import _squared_distances
+from ..ops.reductions.roots import power, presence, root
 from ..ops.reductions.search import extremes
 from ..ops.reductions.softmax import _gather
 from ..ops.stored_fibres import SparseReduction, sparse_reduction
@@ -226,7 +227,7 @@ def _var(s: Storage, axes: tuple[int, ...], found: Array, correction: float = 0.
 
 def _std(s: Storage, axes: tuple[int, ...], found: Array, correction: float = 0.0) -> tuple[Array, Array]:
     values, left = _variance(s, axes, found, correction)
-    return _rounded(values**0.5, _real(s)), left
+    return _rounded(root(values), _real(s)), left
 
 
 def _real(s: Storage) -> Storage:
@@ -249,9 +250,9 @@ def _norm(s: Storage, axes: tuple[int, ...], found: Array, ord: float = 2) -> tu
     if ord in (math.inf, -math.inf):
         return _rounded(_folded("max" if ord > 0 else "min", sizes, axes, sizes.scalar), sizes), found
     if ord == 0:
-        return _rounded(_folded("sum", sizes.with_values(sizes.values != 0, False), axes, "f64"), sizes), found
-    powers = sizes.with_values(cast(sizes.values, "f64") ** ord, 0.0)
-    return _rounded(_folded("sum", powers, axes, "f64") ** (1 / ord), sizes), found
+        return _rounded(_folded("sum", sizes.with_values(presence(sizes.values), 0.0), axes, "f64"), sizes), found
+    powers = sizes.with_values(power(cast(sizes.values, "f64"), ord), 0.0)
+    return _rounded(root(_folded("sum", powers, axes, "f64"), ord), sizes), found
 
 
 def _truth(op: str) -> Callable[[Storage, tuple[int, ...], Array], tuple[Array, Array]]:

@@ -20,6 +20,7 @@ from ..ops.products.matmul import matmul
 from ..ops.reductions import folds, softmax
 from ..ops.reductions.moments import std, var
 from ..ops.reductions.prepared_softmax import softmax_recalled
+from ..ops.reductions.roots import power, presence, root
 from ..storage.recorded import is_recorded
 from ..tensor.tensor import Tensor
 from .nary import apply_dense, apply_nary, torch_storage
@@ -43,25 +44,14 @@ def norm(t: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtyp
     dim = None if dim in ((), []) else dim
     order = 2 if p in ("fro", None) else p
     if order == 2:
-        return apply_nary(_root, folds.reduce("sum", apply_nary(_square, t), dim, keepdim), 2)
+        return apply_nary(root, folds.reduce("sum", apply_nary(_square, t), dim, keepdim), 2)
     magnitude = apply_nary(torch.abs, t)
     if order in (math.inf, -math.inf):
         return folds.reduce("max" if order > 0 else "min", magnitude, dim, keepdim)
     if order == 0:
-        return folds.reduce("sum", apply_nary(lambda v: (v != 0).to(v.dtype), magnitude), dim, keepdim)
-    sums = folds.reduce("sum", apply_nary(_power, magnitude, order), dim, keepdim)
-    return apply_nary(_root, sums, order)
-
-
-def _power(v: torch.Tensor, p: float) -> torch.Tensor:
-    """`v ** p`, whose gradient at 0 is 0."""
-    return torch.where(v == 0, 0 if p > 0 else math.inf, torch.where(v == 0, 1, v) ** p)
-
-
-def _root(v: torch.Tensor, p: float) -> torch.Tensor:
-    """The p-th root, whose gradient at 0 is 0."""
-    root = torch.sqrt if p == 2 else lambda x: x ** (1 / p)
-    return torch.where(v == 0, 0, root(torch.where(v == 0, 1, v))) if p > 0 else root(v)
+        return folds.reduce("sum", apply_nary(presence, magnitude), dim, keepdim)
+    sums = folds.reduce("sum", apply_nary(power, magnitude, order), dim, keepdim)
+    return apply_nary(root, sums, order)
 
 
 def _square(v: torch.Tensor) -> torch.Tensor:

@@ -96,7 +96,7 @@ def reduce_segments(
     starts = torch.cumsum(sizes, 0) - sizes
     widths = torch.where(sizes <= 1, 1, 2 ** torch.ceil(torch.log2(sizes.clamp(min=1).double())).long())
     padded = torch.cat([values, torch.full((1,), pad, dtype=values.dtype)])
-    result = torch.zeros(count, dtype=values.dtype)
+    result = padded[-1:].expand(count)  # recorded where no segment has values, too
     for width in torch.unique(widths).tolist():
         rows = torch.nonzero(widths == width)[:, 0]
         positions = starts[rows][:, None] + torch.arange(width)

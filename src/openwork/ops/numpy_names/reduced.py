@@ -14,6 +14,7 @@ from ...tensor.dtypes import isdtype
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from ..axes import axes_of
+from ..reductions.roots import root_of
 
 __all__ = ["reduce_by_name", "reduce_masked"]
 
@@ -108,7 +109,7 @@ def _moment(name: str, t: Tensor, where: Any, options: dict[str, Any]) -> Any:
         squares = ow.sum(ow.where(mask, distance * distance, 0), axis=axis, keepdims=True)
         divisor = count - options.get("ddof", options.get("correction", 0))
         moment = squares / ow.where(divisor > 0, divisor, 0.0)
-        moment = moment if name == "var" else ow.sqrt(moment)
+        moment = moment if name == "var" else root_of(moment)
     if keepdims:
         return moment
     return ow.squeeze(moment, axis=tuple(range(t.ndim)) if axis is None else axis)

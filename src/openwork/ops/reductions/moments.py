@@ -18,6 +18,7 @@ from ...storage.buffers import Array, cast, is_torch
 from ..elementwise.maps import unary
 from ..stored_fibres import reduced_fibres
 from .folds import axes_of, fold, reduced_tensor, statement_names, unspecified_counts
+from .roots import root
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -49,8 +50,8 @@ def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = F
 
 @answering
 def std(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation over `axis`: the square root of `var`, rounded once."""
-    return _moment(t, axis, correction, keepdims, lambda variance: variance**0.5)
+    """The standard deviation over `axis`: the square root of `var`, rounded once; its gradient is 0 where it is 0."""
+    return _moment(t, axis, correction, keepdims, root)
 
 
 def _moment(t: Tensor, axis: Any, correction: float, keepdims: bool, of_variance: Callable[[Any], Any]) -> Tensor:

@@ -11,8 +11,9 @@ from ...runtime.operation import operation
 from ...tensor.dtypes import isdtype
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axes_of
-from ..elementwise.functions import divide, isnan, logical_not, sqrt, where
+from ..elementwise.functions import divide, isnan, logical_not, where
 from ..manipulation.shaping import reshape
+from .roots import root_of
 from .statistics import (
     all,
     argmax,
@@ -264,7 +265,7 @@ def nanstd(
     correction = correction if ddof is None else ddof
     if not _has_nan(t):
         return std(t, axis=axis, correction=correction, keepdims=keepdims)
-    return sqrt(nanvar(t, axis=axis, correction=correction, keepdims=keepdims))
+    return root_of(nanvar(t, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def _arg_extreme(x: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
