@@ -69,10 +69,11 @@ def test_a_graph_partitioner_is_asked_for_sets_of_rows(monkeypatch: pytest.Monke
     asked: list[Any] = []
     fake = ModuleType("pymetis")
 
-    def part_graph(parts: int, xadj: Any, adjncy: Any, vweights: Any) -> tuple[int, list[int]]:
-        asked.append((xadj, adjncy, vweights))
-        return 0, [k % parts for k in range(len(xadj) - 1)]
+    def part_graph(parts: int, graph: tuple[list[int], list[int]], vweights: list[int]) -> tuple[int, list[int]]:
+        asked.append((*graph, vweights))
+        return 0, [k % parts for k in range(len(vweights))]
 
+    fake.CSRAdjacency = lambda starts, adjacent: (starts, adjacent)  # type: ignore[attr-defined]
     fake.part_graph = part_graph  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "pymetis", fake)
     cut = partition(csr([[1, 1, 0], [0, 0, 0], [1, 0, 0.0]]), 2, by="graph")

@@ -156,7 +156,8 @@ def _graph_parts(t: Tensor, parts: int) -> tuple[Array, ...]:
     both, ends = np.unique(np.stack([both, ends])[:, both != ends], axis=1)
     start = np.concatenate([[0], np.cumsum(np.bincount(both, minlength=edges.n))])
     weights = (np.diff(edges.pos) + 1).tolist()
-    _, member = pymetis.part_graph(parts, xadj=start.tolist(), adjncy=ends.tolist(), vweights=weights)
+    graph = pymetis.CSRAdjacency(start.tolist(), ends.tolist())
+    _, member = pymetis.part_graph(parts, graph, vweights=weights)
     chosen = np.asarray(member)
     return tuple(found for k in range(parts) if len(found := np.flatnonzero(chosen == k)))
 
