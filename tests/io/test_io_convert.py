@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -133,6 +134,10 @@ def test_the_old_file_survives_every_fault(tmp_path: Path, name: str, kind: Any)
     out = tmp_path / name
     ow.write(tmp_path / "a.ow", matrix())
     ow.write(out, matrix() * 2)
+    ow.convert(
+        tmp_path / "a.ow", tmp_path / "warm.ow", format="csc", memory=4000
+    )  # kernels are written and renamed too
+    shutil.rmtree(tmp_path / "warm.ow")
     for n in range(1, 200, 1 if kind != "write" else 7):
         failed = None
         with injected(nth(kind, n)):

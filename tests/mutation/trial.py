@@ -35,7 +35,7 @@ _OPTIONS = (
     "ignore::pytest.PytestUnknownMarkWarning",
 )
 _COPIED = (
-    "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "constraints.txt", ".ci", "examples", "benchmarks", "docs", "tools",
+    "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "constraints.txt", "CITATION.cff", ".ci", ".github", "examples", "benchmarks", "docs", "tools",
 )  # fmt: skip
 
 
