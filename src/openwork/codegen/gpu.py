@@ -56,7 +56,7 @@ declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()"""
 
 
-def ptx(kernel: Kernel, sm: str = "sm_80") -> str:
+def ptx(kernel: Kernel, sm: str) -> str:
     """PTX text of `kernel` for GPUs of compute capability `sm` and later.
 
     Mathematical functions become calls of libdevice (`__nv_exp`), to be linked by the caller.
@@ -65,7 +65,7 @@ def ptx(kernel: Kernel, sm: str = "sm_80") -> str:
     return engine.assembly(emit_gpu(kernel, sm), nvptx(sm))
 
 
-def emit_gpu(kernel: Kernel, sm: str = "sm_80") -> str:
+def emit_gpu(kernel: Kernel, sm: str) -> str:
     """LLVM IR text of `kernel` for a GPU."""
     params, args = [], []
     for p in kernel.params:

@@ -85,7 +85,7 @@ class PlannedPart:
 
 
 def plan_part(
-    node: Lazy, materialized: set[int], metas: dict[int, Meta | None], passed: Collection[float] = ()
+    node: Lazy, materialized: set[int], metas: dict[int, Meta | None], passed: Collection[float]
 ) -> PlannedPart:
     """How to compute `node`, those of `materialized` being computed; numbers in `passed` are kernel arguments."""
     masked_operands = _masked_product(node, materialized, metas)
@@ -112,7 +112,7 @@ def _masked_product(node: Lazy, materialized: set[int], cached_metas: dict[int, 
 
 
 def region_of(
-    node: Lazy, materialized: set[int], metas: dict[int, Meta | None], passed: Collection[float] = ()
+    node: Lazy, materialized: set[int], metas: dict[int, Meta | None], passed: Collection[float]
 ) -> Region | str:
     """The region that ends in `node`, or the reason why the node is run by itself."""
     meta = meta_of(node, metas)

@@ -89,7 +89,7 @@ def parse_expr(text: str, env: Environment | None = None, **substitutions: str) 
 
 
 def parse_stmts(
-    text: str, env: Environment | None = None, mutable: Iterable[str] = (), **substitutions: str
+    text: str, env: Environment | None, mutable: Iterable[str] = (), **substitutions: str
 ) -> tuple[Stmt, ...]:
     """Read statements over the names of `env`; those in `mutable` are variables that may be assigned."""
     text = textwrap.dedent(text).strip("\n")

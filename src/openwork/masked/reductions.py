@@ -291,7 +291,7 @@ _DERIVED: dict[str, Callable[..., tuple[Array, Array]]] = {
 }
 
 
-def arg_reduce(op: str, m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> MaskedTensor:
+def arg_reduce(op: str, m: MaskedTensor, axis: int | None, keepdims: bool) -> MaskedTensor:
     """Where the first least ("min") or largest ("max") specified element is, int64; row-major without an axis.
 
     Missing where nothing is specified. Raises DTypeError for complex numbers.

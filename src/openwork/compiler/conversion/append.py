@@ -64,8 +64,8 @@ def append_kernel(
     *,
     unique: bool,
     keep: bool,
-    assembled: tuple[int, ...] | None = None,
-    ranged: bool = False,
+    assembled: tuple[int, ...] | None,
+    ranged: bool,
 ) -> Kernel:
     """The kernel of one pass; `unique`: the elements are distinct, `keep`: duplicates stay apart.
 

@@ -42,7 +42,7 @@ PROBES = tuning.SCATTER_PROBE_LINES
 LINE = tuning.SCATTER_PROBE_LINE_BITS
 
 
-def histogram_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:
+def histogram_kernel(name: str, stream: Stream, target: Operand, ranged: bool) -> Kernel:
     """Count the elements of each parent p in pos[p + 1], zero before.
 
     Of the first `probe` elements, sizes[2] counts those whose parent is not near to one of the last ones: whether a
@@ -71,7 +71,7 @@ def histogram_kernel(name: str, stream: Stream, target: Operand, ranged: bool = 
     return flatten(_walk_kernel(name, stream, target, sink, begin, end, ranged=ranged))
 
 
-def partition_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False) -> Kernel:
+def partition_kernel(name: str, stream: Stream, target: Operand, ranged: bool) -> Kernel:
     """Move every element to the neighbourhood of its parent, in the order of the walk; low[q] is the parent's low
     `shift` bits."""
 
@@ -123,7 +123,7 @@ for s in range(FIRST, LAST):
 """
 
 
-def distribute_kernel(name: str, target: Operand, ranged: bool = False) -> Kernel:
+def distribute_kernel(name: str, target: Operand, ranged: bool) -> Kernel:
     """Scatter inside each neighbourhood, through a workspace of `room` elements; ranges are of neighbourhoods."""
     assert target.format is not None
     chain = runs(target.format)[-1]
@@ -171,7 +171,7 @@ def distribute_kernel(name: str, target: Operand, ranged: bool = False) -> Kerne
     return builder.kernel()
 
 
-def scatter_kernel(name: str, stream: Stream, target: Operand, ranged: bool = False, ahead: bool = False) -> Kernel:
+def scatter_kernel(name: str, stream: Stream, target: Operand, ranged: bool, ahead: bool = False) -> Kernel:
     """Move every element to position pos[p + 1] of its parent p, which advances.
 
     With `ahead` the target positions of later elements, below `elements`, are prefetched.
@@ -229,7 +229,7 @@ def _walk_kernel(
     begin: Hole = _nothing,
     end: Hole = _nothing,
     *,
-    ranged: bool = False,
+    ranged: bool,
 ) -> Kernel:
     """The kernel that gives `sink` every element and its parent, between `begin` and `end` at its top level.
 

@@ -105,9 +105,7 @@ def touch_kernel(name: str, stream: Stream, target: Operand, ranged: bool = Fals
     return group.builder.kernel()
 
 
-def fill_kernel(
-    name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool, ranged: bool = False
-) -> Kernel:
+def fill_kernel(name: str, stream: Stream, target: Operand, task: Pass, *, unique: bool, ranged: bool) -> Kernel:
     """Write the values, which hold the fill value before; elements that are not unique are added up."""
     group = _Group(name, target, ranged)
     top, builder = group.top, group.builder

@@ -153,9 +153,7 @@ b_pos[p + 1] = write
 """
 
 
-def order_kernel(
-    name: str, target: Operand, *, merge: bool, narrow: bool, values: bool = True, ranged: bool = False
-) -> Kernel:
+def order_kernel(name: str, target: Operand, *, merge: bool, narrow: bool, values: bool, ranged: bool) -> Kernel:
     """Sort each bucket; with `merge` sum equal elements, sizes[0] is then their number; without `values` only pos and
     crd are there yet. `narrow` says that keys have at most NARROW_BITS bits.
 

@@ -22,7 +22,7 @@ __all__ = ["masked_in_library", "read_masked", "write_masked"]
 
 
 def write_masked(
-    path: str | os.PathLike[str], m: MaskedTensor, kind: str, compress: bool, progress: Progress | None = None
+    path: str | os.PathLike[str], m: MaskedTensor, kind: str, compress: bool, progress: Progress | None
 ) -> None:
     """`ow.write` of a masked tensor; what stands in the places of missing elements is 0 in the file.
 

@@ -157,9 +157,7 @@ def _extended(text: Text, line: bytes, at: int, following: int) -> tuple[tuple[i
     return tuple(shape), numbers[1], body
 
 
-def _with_inferred_shape(
-    indices: tuple[Array, ...], values: Array, shape: tuple[int, ...] | None = None
-) -> Coordinates:
+def _with_inferred_shape(indices: tuple[Array, ...], values: Array, shape: tuple[int, ...] | None) -> Coordinates:
     extents = shape or tuple(int(c.max()) + 1 if c.size else 0 for c in indices)
     dtype = index_dtype(extents)
     return Coordinates(extents, tuple(c.astype(dtype, copy=False) for c in indices), values)

@@ -204,8 +204,7 @@ def _plain_operand(x: Any, beside: Any) -> Any:
     return np.asarray(x) if type(x) is not np.ndarray and isinstance(x, np.ndarray) else x
 
 
-def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Tensor:
-
+def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool) -> Tensor:
     left = isinstance(a, Tensor)
     t: Tensor = a if left else b
     number_operand = b if left else a

@@ -52,7 +52,7 @@ __all__ = ["PreparedSum", "Summed", "plan_sum", "prepared_sum", "run_sum"]
 
 def plan_sum(
     e: Expression, operands: Mapping[str, Storage | Strided], dims: Mapping[str, Dims], ndim: int,
-    kept: tuple[int, ...], op: str, scalar: str, library: str, along: str | None = None,
+    kept: tuple[int, ...], op: str, scalar: str, library: str, along: str | None,
 ) -> SumSchedule:  # fmt: skip
     """The schedule of a reduction of sparse storages and strided arrays, see `schedule_sum`."""
     expr = typed(e, {name: x.scalar for name, x in operands.items()}, library)
