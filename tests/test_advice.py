@@ -56,6 +56,19 @@ def test_tensors_of_other_ranks() -> None:
         ow.advise(cube, op="spmmm")
 
 
+def test_a_format_without_a_name_is_shown_by_its_levels() -> None:
+    text = "(i, j) -> (i // 3 : dense, j // 2 : compressed(unordered), i % 3 : dense, j % 2 : dense)"
+    advice = ow.advise(ow.asarray(BAND, format="csr").asformat(text), op="scale", seconds=0.001)
+    levels = "dense, compressed(unordered), dense, dense"
+    lines = str(advice).splitlines()
+    assert advice.given == text
+    assert advice[text].why == "as it is"
+    assert f"/ {levels}" in lines[1]
+    assert [line for line in lines if line.startswith(levels)] != []
+    assert "->" not in str(advice)
+    assert f"<td>{levels}</td>" in advice._repr_html_()
+
+
 def test_threads_are_set_back() -> None:
     before = ow.get_num_threads()
     ow.advise(BAND, op="spmv", seconds=0.001, threads=1)

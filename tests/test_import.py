@@ -6,10 +6,13 @@ import builtins
 import json
 import subprocess
 import sys
+from importlib import import_module
+from inspect import signature
 
 import pytest
 
 import openwork as ow
+from openwork.tables import GRADIENTS
 
 HEAVY = (
     "torch",
@@ -114,6 +117,30 @@ def test_dir_lists_what_is_public_and_nothing_else() -> None:
     assert {"sum", "abs", "format", "Lazy", "Plan", "masked", "nansum"} <= public
     assert not public & {"import_module", "FunctionType", "TYPE_CHECKING", "HOMES"}
     assert all(hasattr(ow, name) for name in public)
+
+
+NAMESPACES = (
+    "advice", "compat.pydata_sparse", "compat.scipy_sparse", "dask", "decomposition", "format", "graph", "io", "io.cf",
+    "lib", "lib.stride_tricks", "linalg", "masked", "nn", "plot", "torch", "torch.optim",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+def test_dir_of_a_public_module_lists_its_public_names(name: str) -> None:
+    for needed in {"dask": ("dask",), "nn": ("torch",), "compat": ("sparse",)}.get(name.partition(".")[0], ()):
+        pytest.importorskip(needed)
+    module = import_module(f"openwork.{name}")
+    assert [n for n in dir(module) if not n.startswith("__")] == sorted(module.__all__)
+    assert {"__all__", "__doc__", "__name__"} <= set(dir(module))
+
+
+def test_the_signature_says_what_takes_grad() -> None:
+    assert str(signature(ow.sin)).startswith("(x: 'Any', /, *, grad: 'str | None' = None)")
+    for name in GRADIENTS:
+        grad = signature(getattr(ow, name)).parameters["grad"]
+        assert (grad.kind, grad.default) == (grad.KEYWORD_ONLY, None)
+    assert list(signature(ow.evaluate).parameters)[-2:] == ["grad", "tensors"]
+    assert "grad" not in signature(ow.zeros).parameters
 
 
 def test_what_needs_torch_says_so() -> None:

@@ -20,6 +20,7 @@ LAYERS = (
         "settings",
         "checked",
         "late",
+        "namespaces",
         "integers",
         "interruptible",
         "tables",

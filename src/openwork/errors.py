@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import NoReturn
 
 __all__ = [
     "BlockError",
@@ -76,16 +75,6 @@ class ConvergenceWarning(RuntimeWarning):
     def __init__(self, message: str, operation: str = "", iterations: int = 0, residual: float = float("nan")) -> None:
         super().__init__(message)
         self.operation, self.iterations, self.residual = operation, iterations, residual
-
-
-def absent(module: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
-    """A module's `__getattr__`, which asks whether one of its public names was meant."""
-
-    def missing(name: str) -> NoReturn:
-        hint = "" if name.startswith("_") else suggestion(name, known)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
-
-    return missing
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

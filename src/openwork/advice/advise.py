@@ -38,6 +38,11 @@ class Candidate:
     why: str
 
 
+def _shown(format: str) -> str:
+    """A format as the table shows it: its name; of one without a name the level formats, from the outermost in."""
+    return ", ".join(str(level.format) for level in parse(format).levels) if " -> " in format else format
+
+
 class Advice:
     """What `advise` found: candidates from the fastest to the slowest, then those that were not measured."""
 
@@ -64,30 +69,36 @@ class Advice:
                 return candidate
         raise KeyError(f"{format!r}{suggestion(format, [c.format for c in self.candidates])}")
 
+    def head(self) -> tuple[str, str, str, str, str]:
+        """What stands above the columns of `rows`."""
+        return "format", "bytes", "time", f"/ {_shown(self.given)}", "why"
+
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Text of the table: format, bytes, time, time relative to the given format, why."""
+        """Text of the table: format, bytes, time, time relative to the given format, why.
+
+        Of a format without a name, whose whole text is in `candidates`, the level formats alone.
+        """
         base = next((c.seconds for c in self.candidates if c.format == self.given), None)
         return [
             (
-                c.format, bytes_text(c.nbytes), time_text(c.seconds),
+                _shown(c.format), bytes_text(c.nbytes), time_text(c.seconds),
                 "-" if c.seconds is None or not base else f"{c.seconds / base:.2f}", c.why,
             )
             for c in self.candidates
         ]  # fmt: skip
 
     def __repr__(self) -> str:
-        head = ("format", "bytes", "time", f"/ {self.given}", "why")
-        table = [head, *self.rows()]
+        table = [self.head(), *self.rows()]
         widths = [max(len(row[k]) for row in table) for k in range(4)]
         lines = [
             "  ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), row[4]]).rstrip()
             for row in table
         ]
         shape = " x ".join(f"{n:,}" for n in self.shape)
-        return "\n".join([f"{self.operation} of {shape}, {self.nse:,} elements; best: {self.best}", *lines])
+        return "\n".join([f"{self.operation} of {shape}, {self.nse:,} elements; best: {_shown(self.best)}", *lines])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(h)}</th>" for h in ("format", "bytes", "time", f"/ {self.given}", "why"))
+        head = "".join(f"<th>{escape(h)}</th>" for h in self.head())
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows())
         return f"<p>{escape(repr(self).partition(chr(10))[0])}</p><table><tr>{head}</tr>{body}</table>"
 

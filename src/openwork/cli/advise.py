@@ -22,5 +22,5 @@ def run(arguments: argparse.Namespace) -> int:
         )
     shape = " x ".join(map(str, t.shape))
     heading(f"{advice.operation} of {shape}, {advice.nse} elements: {advice.best}")
-    table(["format", "bytes", "time", f"/ {advice.given}", "why"], advice.rows(), left=(0, 4))
+    table(list(advice.head()), advice.rows(), left=(0, 4))
     return 0

@@ -15,8 +15,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import absent as _absent
 from ..interop.dask import register
+from ..namespaces import absent as _absent
+from ..namespaces import listing as _listing
 from .partition import Partition, partition
 from .vectors import cg, pagerank
 
@@ -29,6 +30,7 @@ __all__ = ["BlockMatrix", "BlockTensor", "Partition", "cg", "from_file", "pagera
 
 _HOMES = {"BlockMatrix": "matrix", "BlockTensor": "kept", "from_file": "files", "to_file": "files"}
 _missing = _absent(__name__, __all__)
+__dir__ = _listing(__name__, __all__)
 
 
 def __getattr__(name: str) -> Any:

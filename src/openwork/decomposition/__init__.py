@@ -5,10 +5,12 @@ Source: Kolda and Bader, Tensor Decompositions and Applications, SIAM Review 51(
 
 from __future__ import annotations
 
-from ..errors import absent as _absent
+from ..namespaces import absent as _absent
+from ..namespaces import listing as _listing
 from .cp import CP, cp_als
 from .tucker import Tucker, tucker
 
 __all__ = ["CP", "Tucker", "cp_als", "tucker"]
 
 __getattr__ = _absent(__name__, __all__)
+__dir__ = _listing(__name__, __all__)

@@ -20,6 +20,8 @@ from openwork.format.levels import (
 )
 from openwork.format.named import coo, format
 
+from ..namespaces import listing as _listing
+
 __all__ = [
     "LEVEL_FORMATS",
     "Add",
@@ -50,3 +52,5 @@ __all__ = [
     "interval",
     "render",
 ]
+
+__dir__ = _listing(__name__, __all__)

@@ -7,7 +7,8 @@ format, SciPy's arrays, graphs of networkx. Compressed rows are read in place, o
 
 from __future__ import annotations
 
-from ..errors import absent as _absent
+from ..namespaces import absent as _absent
+from ..namespaces import listing as _listing
 from .centrality import betweenness, core_numbers, pagerank, triangles
 from .sampling import sample_neighbors
 from .traversal import bfs, components, shortest_paths
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 __getattr__ = _absent(__name__, __all__)
+__dir__ = _listing(__name__, __all__)
 
 sssp = shortest_paths
 """The name that GraphBLAS has for `shortest_paths`."""

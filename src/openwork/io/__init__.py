@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..namespaces import listing as _listing
 from . import files
 from .containers import mapped
 from .out_of_core import conversion, parts_of_file
@@ -20,6 +21,8 @@ __all__ = [
     "Buffers", "Coordinates", "Header", "Options", "convert", "expand", "header", "load", "open", "parts",
     "read", "write", "write_parts",
 ]  # fmt: skip
+
+__dir__ = _listing(__name__, __all__)
 
 _HOMES = {**dict.fromkeys(("header", "load", "read", "write"), files), "open": mapped, "parts": parts_of_file}
 _HOMES |= dict.fromkeys(("convert", "write_parts"), conversion)

@@ -13,10 +13,13 @@ import numpy as np
 
 from ..errors import FileFormatError, UnsupportedError
 from ..interop.constructors import assemble
+from ..namespaces import listing as _listing
 from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
 
 __all__ = ["decode", "encode"]
+
+__dir__ = _listing(__name__, __all__)
 
 _ATTRIBUTES = ("sparse_fill_value", "sparse_format", "sparse_shape")
 

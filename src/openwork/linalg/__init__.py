@@ -8,7 +8,8 @@ dense format. SciPy is imported when a function first needs it.
 from __future__ import annotations
 
 from ..errors import ConvergenceWarning
-from ..errors import absent as _absent
+from ..namespaces import absent as _absent
+from ..namespaces import listing as _listing
 from ..ops.manipulation.shaping import matrix_transpose
 from ..ops.manipulation.triangles import diagonal
 from ..ops.products.cross import cross
@@ -102,6 +103,7 @@ __all__ = [
 ]
 
 __getattr__ = _absent(__name__, __all__)
+__dir__ = _listing(__name__, __all__)
 
 for _name in (
     "cross", "det", "diagonal", "eigsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..namespaces import listing as _listing
 from .construct import as_masked_tensor, masked_tensor
 from .elementwise import binary, lift, select
 from .functions import (
@@ -44,3 +45,5 @@ __all__ = [
     "logsumexp", "masked_tensor", "matmul", "mean", "median", "mse_loss", "nll_loss", "norm", "normalize", "pad",
     "prod", "select", "softmax", "softmin", "stack", "std", "sum", "var",
 ]  # fmt: skip
+
+__dir__ = _listing(__name__, __all__)

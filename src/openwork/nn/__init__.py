@@ -3,6 +3,7 @@ pruning of dense ones to them; tables with sparse gradients; layers over the edg
 
 from __future__ import annotations
 
+from ..namespaces import listing as _listing
 from .attend import attend
 from .attention import SparseAttention, SparseMultiheadAttention
 from .convolution import SparseConv
@@ -18,3 +19,5 @@ __all__ = [
     "SparseEmbeddingBag", "SparseLinear", "SparseMultiheadAttention", "SparseRNN", "attend", "densify",
     "from_state_dict", "neighbor_batches", "normalized_adjacency", "prune",
 ]  # fmt: skip
+
+__dir__ = _listing(__name__, __all__)

@@ -6,7 +6,10 @@ asked for.
 
 from __future__ import annotations
 
+from ..namespaces import listing as _listing
 from .pictures import rows, spy
 from .tree import levels
 
 __all__ = ["levels", "rows", "spy"]
+
+__dir__ = _listing(__name__, __all__)

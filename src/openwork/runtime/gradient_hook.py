@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
+from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -99,7 +100,18 @@ def with_grad(function: F) -> F:
 
     call.__module__ = __name__.partition(".")[0]
     call.plain = function  # type: ignore[attr-defined]
+    call.__signature__ = _signature_with_grad(signature(function))  # type: ignore[attr-defined]
     return cast("F", call)
+
+
+_GRAD = Parameter("grad", Parameter.KEYWORD_ONLY, default=None, annotation="str | None")
+
+
+def _signature_with_grad(own: Signature) -> Signature:
+    """The signature of a function that takes `grad=` besides its own arguments, after those by name."""
+    parameters = list(own.parameters.values())
+    many = bool(parameters) and parameters[-1].kind is Parameter.VAR_KEYWORD
+    return own.replace(parameters=[*parameters[: len(parameters) - many], _GRAD, *parameters[len(parameters) - many :]])
 
 
 def any_dense_gradient(args: Iterable[Any]) -> bool:

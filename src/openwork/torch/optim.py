@@ -17,9 +17,12 @@ from typing import Any
 import torch
 
 from ..errors import ShapeError, UnsupportedError
+from ..namespaces import listing as _listing
 from ..tensor.tensor import Tensor
 
 __all__ = ["SGD", "Adagrad", "SparseAdam", "clip_grad_norm_", "clip_grad_value_"]
+
+__dir__ = _listing(__name__, __all__)
 
 State = dict[str, Any]
 

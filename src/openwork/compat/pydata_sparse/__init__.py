@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys as _sys
 from typing import Any
 
+from ...namespaces import listing as _listing
 from .base import CLASSES as _CLASSES
 from .base import SparseArray, elemwise
 from .compressed import CSC as CSC
@@ -52,6 +53,8 @@ __all__ = [
     "subtract", "sum", "take", "tan", "tanh", "tensordot", "tile", "tril", "triu", "trunc", "uint16", "uint32",
     "uint64", "uint8", "unique_counts", "unique_values", "unstack", "var", "vecdot", "where", "zeros", "zeros_like",
 ]  # fmt: skip
+
+__dir__ = _listing(__name__, __all__)
 __array_api_version__ = "2024.12"
 
 

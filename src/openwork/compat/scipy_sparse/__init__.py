@@ -11,6 +11,7 @@ from typing import Any
 
 import scipy.sparse as _scipys
 
+from ...namespaces import listing as _listing
 from . import csgraph, linalg
 from .array import Array as _Array
 from .array import wrapped as from_scipy
@@ -40,6 +41,8 @@ __all__ = [
     "csr_matrix", "dia_array", "dia_matrix", "dok_array", "dok_matrix", "from_scipy", "hstack", "issparse",
     "isspmatrix", "lil_array", "lil_matrix", "linalg", "sparray", "spmatrix", "vstack",
 ]  # fmt: skip
+
+__dir__ = _listing(__name__, __all__)
 
 
 def __getattr__(name: str) -> Any:
