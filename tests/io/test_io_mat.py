@@ -292,6 +292,26 @@ def test_version_73_names_each_array_once(tmp_path: Path) -> None:
     assert "Problem.A" not in str(caught.value)
 
 
+def test_hdf5_from_the_first_byte_is_version_73(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        file.create_dataset("D", data=np.eye(3)).attrs["MATLAB_class"] = np.bytes_("double")
+    assert ow.read(tmp_path / "a.mat").to_numpy().sum() == 3
+
+
+def test_names_that_collections_use_come_before_others(tmp_path: Path) -> None:
+    path = tmp_path / "a.mat"
+    scipy_io.savemat(path, {"B": 2 * S, "A": S, "C": 3 * S})
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), S.toarray())
+    scipy_io.savemat(path, {"B": 2 * S, "A": S, "Problem": {"A": 5 * S}})
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), 5 * S.toarray())
+    scipy_io.savemat(path, {"B": 2 * S, "D": np.eye(2)})
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), 2 * S.toarray())
+    scipy_io.savemat(path, {"B": 2 * S, "C": S})
+    with pytest.raises(FileFormatError, match="several variables; variables: B, C"):
+        ow.read(path)
+
+
 @pytest.mark.parametrize("table", [np.zeros((0, 3)), np.ones((2, 2)), np.ones((2, 3)) * 1j])
 def test_version_4_sparse_tables_that_are_none(tmp_path: Path, table: np.ndarray[Any, Any]) -> None:
     parts = (table.real, table.imag) if table.dtype.kind == "c" else (table,)

@@ -144,6 +144,14 @@ def test_symmetry(tmp_path: Path, kind: str, dtype: str, name: str, format: str)
     np.testing.assert_array_equal(kept, np.tril(t.to_numpy()))
 
 
+@pytest.mark.parametrize("format", ["coo", "dense"])
+def test_symmetry_is_found_in_spite_of_nan(tmp_path: Path, format: str) -> None:
+    x = mirrored("symmetric", "float64").to_numpy()
+    x[1, 2] = x[2, 1] = np.nan
+    io.write(tmp_path / "a.mtx", ow.asarray(x, format=format), symmetry="symmetric")
+    np.testing.assert_array_equal(io.read(tmp_path / "a.mtx").to_numpy(), x)
+
+
 def test_symmetry_is_found_or_refused(tmp_path: Path) -> None:
     io.write(tmp_path / "a.mtx", mirrored("skew-symmetric", "float64"), symmetry="auto")
     assert io.header(tmp_path / "a.mtx").symmetry == "skew-symmetric"

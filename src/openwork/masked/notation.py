@@ -298,7 +298,7 @@ def _merged(value: _Named, order: tuple[str, ...]) -> MaskedTensor:
     first = max(value.masked, key=lambda m: m.ndim)
     like = forms.strided(len(order)) if whole else first.format
     numbers = {n for n, x in named.items() if _is_masked(x) and x._scalar}
-    at = order or ((_ONE,) if numbers else ())
+    at = order or (_ONE,)
     for n in numbers:
         value = replace(value, e=substitute(value.e, Access(n), Access(n, at[-1:])))
     tensors = {n: x if hasattr(x, "ndim") else np.asarray(x) for n, x in named.items()}
