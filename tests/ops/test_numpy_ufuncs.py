@@ -161,6 +161,15 @@ def test_at_counts_a_place_each_time(name: str, format: str) -> None:
     same(plain, X)
 
 
+def test_at_of_huge_extents() -> None:
+    places = ([1, 1, 2**30 - 1], [2, 2, 5])
+    t = ow.sparse_coo_tensor(np.array([[1], [2]]), [1.0], (2**31 - 1, 2**31))
+    np.maximum.at(t, places, [0.5, 3.0, 4.0])
+    assert (t.nse, t[1, 2], t[2**30 - 1, 5]) == (2, 3.0, 4.0)
+    with pytest.raises(ow.UnsupportedError, match="help: use add, or set"):
+        np.maximum.at(ow.sparse_coo_tensor(np.array([[1], [2]]), [1.0], (2**31, 2**31)), places, 2.0)
+
+
 REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (
         lambda a: np.bitwise_or.reduce(a.astype(np.int64)),
