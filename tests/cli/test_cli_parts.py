@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from openwork.advice.measure import medians
-from openwork.advice.sizes import block_count, bytes_of, diagonal_count
+from openwork.advice.sizes import block_count, bytes_of, diagonal_count, format_table
 from openwork.cli import generate, output
 from openwork.cli.info import bandwidth, degree_histogram, symmetry
 from openwork.cli.load import bindings, split_outside
@@ -147,6 +147,10 @@ def test_sizes_match_scipy() -> None:
         assert sizes[name] == other.data.nbytes + other.indices.nbytes + other.indptr.nbytes
     assert sizes["dense"] == 40 * 60 * 8
     assert bytes_of(sp.csr_array((3, 4)))["csr"] == 16
+    table = format_table(a)
+    assert {name: count for name, count, _ in table} == sizes
+    assert [ratio for *_, ratio in table] == sorted(count / min(sizes.values()) for count in sizes.values())
+    assert format_table(sp.csr_array((0, 0)))[0][1:] == (0, 0.0)
 
 
 def test_peers() -> None:

@@ -113,7 +113,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     no_alias = no_alias and all(i in stmt.lhs.indices for i in outer) and (output_depth > 0 or not fmt.nlevels)
     writes_all = no_alias and not shared and all(fmt.levels[k].format.functions.full for k in range(output_depth))
     scalar = out.scalar
-    lanes = max(1, VECTOR_BYTES // _compute_bytes(scalar))
+    lanes = VECTOR_BYTES // _compute_bytes(scalar)
     rows = _accumulators_per_tile(fmt, dims, unrolled)
     main, rest = _tile_plan(facts.extent(vector) if vector else None, vector, lanes, rows)
     parallel = shared or no_alias or _parallel(fmt, dims, output_depth, run_reduce)
