@@ -26,6 +26,7 @@ from openwork.storage.storage import Storage
 X = (np.arange(48).reshape(6, 8) % 5 == 0) * np.arange(1.0, 49).reshape(6, 8)
 Y = (np.arange(48).reshape(6, 8) % 3 == 0) * np.arange(2.0, 50).reshape(6, 8)
 ONES = np.ones(8)
+FIBRES = ow.asarray(X.reshape(3, 2, 8), format="csf")
 
 
 def calls(function: Callable[[], Any]) -> int:
@@ -61,6 +62,13 @@ CASES: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "einsum": (6, lambda a, b: ow.einsum("ij,j->i", a, ONES)),
     "np.sum": (14, lambda a, b: np.sum(a)),
     "full sum": (9, lambda a, b: ow.sum(a)),
+    "row sums": (9, lambda a, b: ow.sum(a, axis=1)),
+    "least of columns": (11, lambda a, b: ow.min(a, axis=0)),
+    "means": (11, lambda a, b: ow.mean(a, axis=0)),
+    "sums of fibres": (9, lambda a, b: ow.sum(FIBRES, axis=2)),
+    "largest of fibres": (11, lambda a, b: ow.max(FIBRES, axis=0)),
+    "means of fibres": (11, lambda a, b: ow.mean(FIBRES, axis=1)),
+    "einsum of fibres": (9, lambda a, b: ow.einsum("ijk->ij", FIBRES)),
     "diagonal": (8, lambda a, b: ow.diagonal(a)),
     "concat": (17, lambda a, b: ow.concat([a, b])),
 }
@@ -84,6 +92,8 @@ TORCHS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "A *= 1": (5, lambda a, x: operator.imul(a, 1.0)),
     "sin": (9, lambda a, x: sys.modules["torch"].sin(a)),
     "full sum": (9, lambda a, x: a.sum()),
+    "row sums": (9, lambda a, x: a.sum(1)),
+    "means": (11, lambda a, x: a.mean(0)),
     "to COO": (20, lambda a, x: a.asformat("coo")),
     "cat": (16, lambda a, x: sys.modules["torch"].cat([a, a])),
     "softmax": (14, lambda a, x: sys.modules["torch"].softmax(a, 1)),

@@ -138,6 +138,69 @@ def test_again_with_other_values() -> None:
         assert ow.explain(lambda t=t: ow.sum(t, axis=1)).result.format == kept.format
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's, when it first has tangents
+@pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("spec", ["csf", "(i, j, k) -> (k : dense, i : compressed, j : compressed)", "csr"])
+def test_prepared_calls_take_the_values_of_each_call(spec: str, library: str) -> None:
+    """Infinite and missing values too, which a call that is kept must not have folded in; and what torch records."""
+    torch = pytest.importorskip("torch") if library == "torch" else None
+    array = X[0] if spec == "csr" else X
+    t = ow.asarray(array if torch is None else torch.from_numpy(array), format=spec)
+    others = [1.0, -2.0, np.inf, np.nan, 3.0]
+    for name, axis in (("sum", 1), ("max", 1), ("min", 0), ("mean", 1), ("prod", 0), ("max", (0, 1)), ("sum", None)):
+        for number, scale in enumerate(others * 2):
+            with np.errstate(all="ignore"):
+                values = np.arange(1.0, 1 + len(t.values)) - scale * (number % 3)
+            s = t.with_values(values if torch is None else torch.from_numpy(values))
+            agree_quietly(name, s, axis)
+        if torch is not None and name != "prod":
+            sign = -1.0 if name == "min" else 1.0
+            leaf = (torch.arange(1.0, 1 + len(t.values), dtype=torch.float64) * sign).requires_grad_()
+            w = t.with_values(leaf)
+            ow.sum(getattr(ow, name)(w, axis=axis)).to_dense().backward()
+            assert leaf.grad.abs().sum() > 0
+            with torch.no_grad():
+                assert not getattr(ow, name)(w, axis=axis).values.requires_grad
+            _, tangent = torch.func.jvp(
+                lambda v: getattr(ow, name)(t.with_values(v), axis=axis).to_dense(),  # noqa: B023
+                (w.values.detach(),), (torch.ones(len(t.values), dtype=torch.float64),),
+            )  # fmt: skip
+            assert tangent.abs().sum() > 0
+
+
+def agree_quietly(name: str, t: ow.Tensor, axis: Any) -> None:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        want = getattr(np, name)(t.to_numpy(), axis=axis)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        got = getattr(ow, name)(t, axis=axis)
+    np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-12, err_msg=f"{name} {axis}")
+
+
+@pytest.mark.parametrize("ring", ["plus_times", "min_plus", "max_min", "times_times"])
+def test_einsum_of_one_operand_reduces_stored_fibres(ring: str) -> None:
+    """Its letters in any order, diagonals and formats, over what is stored alone; again with other values."""
+    function = {"plus": np.sum, "min": np.min, "max": np.max, "times": np.prod}[ring.partition("_")[0]]
+    for spec in ("csf", "(i, j, k) -> (k : dense, i : compressed, j : compressed)"):
+        t = ow.asarray(X, format=spec)
+        for values in (t.values, t.values * 2, t.values - 5, t.values + 1):
+            s = t.with_values(values)
+            stored, there = s.to_numpy(), t.pattern().to_numpy() != 0
+            for letters, axis in (("ij", 2), ("kj", 0), ("ki", 1), ("i", (1, 2))):
+                got = ow.einsum(f"ijk->{letters}", s, semiring=ring)
+                dims = "ijk" if got.ndim == 1 else "".join(c for c in "ijk" if c in letters)
+                seen = there.any(axis)
+                want = np.full(seen.shape, got.fill_value)
+                for at in np.argwhere(seen):
+                    fibre = [slice(None)] * 3
+                    for place, c in zip(at, [c for c in "ijk" if c in letters], strict=True):
+                        fibre["ijk".index(c)] = slice(int(place), int(place) + 1)
+                    want[tuple(at)] = function(stored[tuple(fibre)][there[tuple(fibre)]])
+                want = want if dims == letters or got.ndim == 1 else want.T
+                np.testing.assert_allclose(got.to_numpy(), want, err_msg=f"{spec} {letters}")
+
+
 def test_one_operand_of_einsum_and_of_index_notation() -> None:
     t = ow.asarray(X, format="csf")
     for text, axis in (("ijk->ij", 2), ("ijk->ik", 1), ("ijk->jk", 0)):

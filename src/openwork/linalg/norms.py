@@ -17,7 +17,7 @@ from ..ops.manipulation import triangles
 from ..ops.reductions import statistics as st
 from ..ops.reductions.roots import power_of, presence_of, root_of
 from ..runtime import trace as explained
-from ..runtime.prepared_results import DenseResult, SquareRoot
+from ..runtime.prepared_reductions import DenseResult, SquareRoot
 from ..runtime.zero_annihilation import FEW
 from ..storage.buffers import cast, is_torch, numpy_dtype
 from ..storage.structure import keep

@@ -24,7 +24,8 @@ from ..format.format import Format, Level
 from ..runtime import trace
 from ..runtime.conversion.convert import convert
 from ..runtime.conversion.remap import has_gaps
-from ..runtime.prepared_moves import is_plain
+from ..runtime.prepared_moves import is_plain, learn, recall
+from ..runtime.prepared_reductions import PreparedReduction, Result
 from ..storage.buffers import as_array, flat, length, numpy_dtype, scalar_of, to_numpy
 from ..storage.scalars import python_scalar
 from ..storage.storage import LARGEST, Storage
@@ -34,7 +35,8 @@ from ..tensor.tensor import Tensor
 from .result_format import ROOM, fits
 
 __all__ = [
-    "SparseReduction", "StoredFibres", "from_fibre_values", "reduced_fibres", "sparse_reduction", "stored_fibres",
+    "SparseReduction", "StoredFibres", "from_fibre_values", "reduced_fibres", "remember_fibres", "sparse_reduction",
+    "stored_fibres",
 ]  # fmt: skip
 
 Ints = np.ndarray[Any, np.dtype[Any]]
@@ -177,7 +179,7 @@ class _Places:
     target: Format
     structure: Structure
     over: int | tuple[int, ...]
-    fills: dict[Hashable, Any] = field(default_factory=dict)
+    fills: dict[Any, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,13 @@ class SparseReduction:
             values = values[as_array(stored, like=values)]
             return from_fibre_values(values, [c[stored] for c in p.crd], p.extents, p.places, fill, p.target)
         s = Storage.over(p.structure, scalar_of(values), fill, flat(values))
-        return Tensor._from_storage(_in_format(s, p.target))
+        gather = recall(s, _IN_FORMAT)
+        if gather is not None:
+            return Tensor._from_storage(gather(s))
+        result = _in_format(s, p.target)
+        if p.rows is not None:
+            learn(s, _IN_FORMAT, result, lambda numbers: _in_format(numbers, p.target))
+        return Tensor._from_storage(result)
 
 
 def sparse_reduction(
@@ -247,6 +255,30 @@ def sparse_reduction(
     return SparseReduction(fibres.rows, known)
 
 
+_IN_FORMAT = "result of fibres"
+"""The key of the gather from the values of fibres to those of the result."""
+
+
+def remember_fibres(
+    s: Storage, key: Hashable, axes: tuple[int, ...], keepdims: bool, result: Storage,
+    of_rows: Callable[[Storage, tuple[int, ...]], PreparedReduction | None], target: Format | None = None,
+) -> None:  # fmt: skip
+    """Keep the prepared call of a reduction with a sparse result, which has just run, with the tensor's structure.
+
+    of_rows : the prepared reduction of rows over axes, where one is kept
+    target : the format that `sparse_reduction` was asked for
+    """
+    known: _Places | None = s.plans.reductions.get(("fibres", axes, keepdims, None, target))
+    if known is None or known.rows is None or trace.steps or not is_plain(result.values):
+        return
+    rows = Storage.over(known.rows, s.scalar, s.fill_value, s.values)
+    reduction = of_rows(rows, (known.over,) if isinstance(known.over, int) else known.over)
+    gather = recall(Storage.over(known.structure, result.scalar, result.fill_value, result.values), _IN_FORMAT)
+    if reduction is None or gather is None or gather.holes is not None or type(gather.places) is slice:
+        return
+    keep(s.plans.reductions, key, Result(reduction, gather.structure, result.fill_value, gather.places))
+
+
 def reduced_fibres(
     t: Tensor,
     axes: tuple[int, ...],
@@ -272,5 +304,5 @@ def reduced_fibres(
         fill = places.fills.get(key) if key is not None else None
         if fill is None:
             fill = flat(reduce(Tensor._from_storage(plan.no_rows()), places.over).to_dense())[0].item()
-            places.fills[key] = fill
+            keep(places.fills, key, fill)
     return plan.result(values, 0 if fill is None else fill)

@@ -83,7 +83,7 @@ def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int
 
 def is_row(values: Array) -> bool:
     """Whether these are few floats of torch's that it does not record: a kernel sums them as fast, and prepared in less
-    time, see `prepared_results.TorchTotal`."""
+    time, see `prepared_reductions.TorchTotal`."""
     return 0 < length(values) <= ROW and scalar_of(values) in ("f32", "f64") and is_unrecorded(values)
 
 

@@ -1,8 +1,7 @@
-"""A call that a tensor has seen before -> its result: a fresh array and a launch are all that is left of it."""
+"""A conversion that a tensor has seen before -> its result: fresh arrays and launches are all that is left of it."""
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,131 +15,12 @@ from ..codegen.executable import Executable
 from ..codegen.short_call import SHORT, bound
 from ..format.format import Format
 from ..interruptible import LONG
-from ..storage.buffers import address, numpy_dtype, scalar_name, scalar_of
-from ..storage.memory import LARGE, reserve
+from ..storage.buffers import address
+from ..storage.memory import reserve
 from ..storage.storage import Storage
-from ..storage.structure import Structure
 from .conversion.conversion_kernels import WORK
-from .formats import dense_format
-from .full_sum import is_row, row_launch
-from .prepared import PreparedCall
-from .strided import fresh
-from .zero_annihilation import vdot
 
-__all__ = [
-    "Conversion", "DenseArray", "DenseResult", "Part", "Reduction", "SquareRoot", "TorchTotal", "Total", "template",
-]  # fmt: skip
-
-_Make = Callable[..., np.ndarray[Any, Any]]
-
-
-class Reduction:
-    """A launch whose one dense operand is its result, an array of known shape and dtype."""
-
-    __slots__ = ("dtype", "make", "prepared_call", "shape")
-
-    def __init__(self, prepared_call: PreparedCall, like: np.ndarray[Any, Any]) -> None:
-        self.prepared_call, self.shape, self.dtype = prepared_call, like.shape, like.dtype
-        self.make = _maker(like.shape, like.dtype, zero=not prepared_call.prepared.schedule.writes_all)
-
-    @property
-    def valid(self) -> bool:
-        """Whether the launch still holds."""
-        return self.prepared_call.valid
-
-    def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
-        out = self.make(self.shape, self.dtype)
-        if (short := self.prepared_call.short) is not None:
-            if code := short(storage.values, out):
-                self.prepared_call.end(code)
-            return out
-        self.prepared_call.start((storage._addresses or storage.addresses)[-1], (), address(out))
-        return out
-
-
-class Total:
-    """All values and those of `more` reduced by NumPy, an array of one element."""
-
-    __slots__ = ("dtype", "more", "ufunc")
-    valid = True
-
-    def __init__(self, ufunc: np.ufunc, dtype: np.dtype[Any], more: np.ndarray[Any, Any] | None = None) -> None:
-        self.ufunc, self.dtype, self.more = ufunc, dtype, more
-
-    def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
-        out: np.ndarray[Any, Any] = self.ufunc.reduce(storage.values, 0, self.dtype, None, keepdims=True)
-        return out if self.more is None else self.ufunc(out, self.more)
-
-
-class SquareRoot:
-    """The square root of the sum of the squares of few values, by NumPy's dot product; an array of one element.
-
-    None where that is not finite: a dot product warns of nothing.
-    """
-
-    __slots__ = ("dtype",)
-    valid = True
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
-
-    def __call__(self, storage: Storage) -> np.ndarray[Any, Any] | None:
-        total = vdot(storage.values, storage.values)
-        if not total < math.inf:
-            return None
-        root = np.empty(1, self.dtype)
-        root[0] = math.sqrt(total)
-        return root
-
-
-class TorchTotal:
-    """All values summed; an array of one element. By torch where it records them, by a kernel where they are few."""
-
-    __slots__ = ("_executable", "_forward", "_level", "_tensor", "array", "dtype", "options", "start")
-    valid = True
-
-    def __init__(self, values: Any, dtype: Any) -> None:
-        self.dtype, self.options = dtype, {} if values.dtype is dtype else {"dtype": dtype}
-        torch = sys.modules["torch"]
-        self._level, self._forward = torch._C._functorch.maybe_current_level, torch.autograd.forward_ad
-        self._tensor = torch.from_numpy
-        launch = row_launch(scalar_of(values), len(values)) if values.dtype is dtype and is_row(values) else None
-        self._executable: Executable | None = None
-        self.start: Callable[..., int] | None = None
-        if launch is not None:
-            self._executable, self.start = launch
-            self.array = numpy_dtype(scalar_of(values))
-            """the type of a result in NumPy's memory, which NumPy allocates in a third of the time"""
-
-    def __call__(self, storage: Storage) -> Any:
-        values, start = storage.values, self.start
-        if start is None or values.requires_grad or self._forward._current_level >= 0 or self._level() is not None:
-            return values.sum(0, True, **self.options)
-        out = np.empty(1, self.array)
-        start(values.data_ptr(), out)
-        return self._tensor(out)
-
-
-class DenseResult:
-    """A prepared reduction whose result is taken as a dense storage of known shape."""
-
-    __slots__ = ("reduction", "scalar", "structure")
-
-    def __init__(self, reduction: Reduction | SquareRoot | Total | TorchTotal, shape: tuple[int, ...]) -> None:
-        self.reduction, none = reduction, (None,) * len(shape)
-        self.structure = Structure(shape, dense_format(len(shape)), none, none)
-        self.scalar = scalar_name(reduction.dtype)
-
-    def __call__(self, storage: Storage) -> Storage | None:
-        """The result for values of a storage; None where the call does not hold for them."""
-        if not self.reduction.valid:
-            return None
-        values = self.reduction(storage)
-        if values is None:
-            return None
-        if values.ndim != 1:
-            values = values.reshape(-1)
-        return Storage.over(self.structure, self.scalar, 0, values)
+__all__ = ["Conversion", "DenseArray", "Part", "template"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +164,3 @@ class DenseArray:
         if code := self.start(x, y) if self.values_first else self.start(y, x):
             conversion.launches[0][0].fail(code)
         return out
-
-
-def _maker(shape: tuple[int, ...], dtype: np.dtype[Any], *, zero: bool) -> _Make:
-    if zero:
-        return np.zeros
-    return fresh if math.prod(shape) * dtype.itemsize >= LARGE else np.empty

@@ -18,7 +18,7 @@ from ...runtime.semirings import semiring as semiring_of
 from ...storage.buffers import is_array
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
-from .prepared_products import run_recalled
+from .prepared_products import reduce_recalled, run_recalled
 from .product import product
 from .subscripts import parse_subscripts, subscripts_of
 
@@ -74,10 +74,12 @@ def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: 
            [inf,  3.]])
     """
 
-    plus_times = format is None and len(operands) == 2 and type(semiring) is str and semiring == "plus_times"
+    plus_times = format is None and 0 < len(operands) < 3 and type(semiring) is str and semiring == "plus_times"
     key = ("einsum", subscripts) if plus_times and type(subscripts) is str else None
-    if key is not None and (prepared_result := run_recalled(key, *operands)) is not None:
-        return prepared_result
+    if key is not None:
+        again = run_recalled(key, *operands) if len(operands) == 2 else reduce_recalled(key, operands[0])
+        if again is not None:
+            return again
     ring = semiring_of(semiring)
     if not isinstance(subscripts, str):
         subscripts, operands = subscripts_of((subscripts, *operands))

@@ -30,7 +30,7 @@ from ...storage.recorded import bare
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 
-__all__ = ["remember_product", "run_recalled", "torch"]
+__all__ = ["reduce_recalled", "remember_product", "run_recalled", "torch"]
 
 SMALL = tuning.RECORDED_PRODUCT
 
@@ -50,6 +50,16 @@ def run_recalled(key: tuple[Hashable, ...], a: Any, b: Any) -> Any:
     s = x._storage
     prepared = (s._plans or s.plans).products.get((*key, left, array.shape, array.dtype))
     return None if prepared is None else prepared.run(array, s)
+
+
+def reduce_recalled(key: Hashable, x: Any) -> Tensor | None:
+    """Run the prepared reduction of one Tensor that is kept under `key`; None where there is none."""
+    if type(x) is not Tensor or trace.steps:
+        return None
+    s = x._storage
+    prepared = (s._plans or s.plans).reductions.get(key)
+    result = None if prepared is None else prepared(s)
+    return None if result is None else Tensor._from_storage(result)
 
 
 def remember_product(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,18 @@ from ...runtime import trace
 from ...runtime.contract import contract, sample
 from ...runtime.contraction.prepared import prepared_product
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
+from ...runtime.prepared_reductions import DenseResult, Result, prepared_reduction
 from ...runtime.promote import promote
 from ...runtime.strided import strided
 from ...storage.buffers import Array, as_array, cast, is_torch, length, library_of, scalar_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
+from ...storage.structure import keep
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..elementwise.maps import elementwise
 from ..result_format import fits
+from ..stored_fibres import remember_fibres, sparse_reduction
 from .prepared_products import remember_product
 
 __all__ = ["dense_product", "product", "sampled"]
@@ -64,13 +68,16 @@ def product(
     result: Any = values.get("T0")
     for number, step in enumerate(plan.steps, 1):
         _trace_step(step, number, len(plan.steps))
-        result = _ROUTES[step.route]([values[n] for n in step.statement.tensors], step, ring, what)
+        result = _ROUTES[step.route]([values[n] for n in step.statement.tensors], step, ring, what, target)
         values[step.statement.lhs.tensor] = result
     if isinstance(result, Tensor):
         return result
     if isinstance(result, Term):
         format = target or _default_format(inputs, output, operands, result)
-        return Tensor._from_storage(in_format(result, output, format))
+        stored = in_format(result, output, format)
+        if key is not None and len(operands) == 1:
+            _remember_fold(key, ("fold", inputs[0], result.letters, ring), operands[0], stored)
+        return Tensor._from_storage(stored)
     letters, array = result
     order = [letters.index(c) for c in output]
     if order == list(range(len(order))):
@@ -134,13 +141,14 @@ def _trace_step(step: Step, number: int, count: int) -> None:
 
 
 # -- the routes --------------------------------------------------------------------------------------------------------
+# Operands of a step, the step, the semiring, the operation in messages and the format that is asked for -> the result.
 
 
 def _output_letters(step: Step) -> str:
     return "".join(step.statement.lhs.indices)
 
 
-def _walk(values: list[Any], step: Step, ring: Semiring, what: str) -> Labelled:
+def _walk(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Labelled:
     """One sparse operand with dense ones: one kernel, whose result is dense."""
     stmt, bound, scalar, like = _bind_walk(values, step, ring)
     try:
@@ -149,7 +157,7 @@ def _walk(values: list[Any], step: Step, ring: Semiring, what: str) -> Labelled:
         raise MemoryError(f'{what}: {error}\n  help: einsum(..., format="coo") gives a sparse result') from None
 
 
-def _sample(values: list[Any], step: Step, ring: Semiring, what: str) -> Tensor:
+def _sample(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Tensor:
     bound = {n: x.storage if isinstance(x, Term) else x[1] for n, x in zip(step.statement.tensors, values, strict=True)}
     return sampled(step.statement, bound)
 
@@ -173,19 +181,35 @@ def _bind_walk(values: list[Any], step: Step, ring: Semiring) -> tuple[Assignmen
 def _remember(
     key: tuple[Hashable, ...], step: Step, operands: Sequence[Any], values: list[Any], ring: Semiring, result: Any
 ) -> None:
-    """Keep the prepared call of a walk whose operands are one Tensor and one array, neither converted."""
+    """Keep the prepared call of a walk whose operands are one Tensor and one array at most, neither converted."""
     terms = [x for x in values if isinstance(x, Term)]
     tensors = [x for x in operands if isinstance(x, Tensor)]
     arrays = [x for x in operands if not isinstance(x, Tensor)]
-    if len(terms) != 1 or len(tensors) != 1 or len(arrays) != 1 or type(tensors[0]) is not Tensor:
+    if len(terms) != 1 or len(tensors) != 1 or len(arrays) > 1 or type(tensors[0]) is not Tensor:
         return
-    (x,), (array,) = tensors, arrays
-    s = x._storage
-    if terms[0].storage is not s or not any(v[1] is array for v in values if not isinstance(v, Term)):
+    s = tensors[0]._storage
+    if terms[0].storage is not s or trace.active():
+        return
+    if not arrays:
+        stmt, _, scalar, _ = _bind_walk(values, step, ring)
+        prepared = prepared_reduction(stmt, s, scalar, result)
+        if prepared is not None:
+            keep(s.plans.reductions, key, DenseResult(prepared, tuple(result.shape)))
+        return
+    (array,) = arrays
+    if not any(v[1] is array for v in values if not isinstance(v, Term)):
         return
     stmt, bound, scalar, _ = _bind_walk(values, step, ring)
     if 0 not in s.shape and 0 not in array.shape and s.batches == 1:
         remember_product(key, stmt, bound, scalar, s, array, result, isinstance(operands[0], Tensor))
+
+
+def _remember_fold(key: Hashable, fold_key: Hashable, x: Any, stored: Storage) -> None:
+    """Keep the prepared call of a step of `_fold` as that of the whole product, where its result was not moved."""
+    plans = x._storage.plans.reductions
+    prepared = plans.get(fold_key) if type(x) is Tensor else None
+    if type(prepared) is Result and stored._structure is prepared.structure:
+        keep(plans, key, prepared)
 
 
 def sampled(stmt: Assignment, values: Mapping[str, Any]) -> Tensor:
@@ -208,7 +232,7 @@ def _factors(e: Expression) -> list[Expression]:
     return [f for a in e.args for f in _factors(a)] if isinstance(e, Apply) and e.op == "mul" else [e]
 
 
-def _merge(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
+def _merge(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Term:
     """The elementwise product of two sparse terms of the same letters, by a merge."""
     x, y = values
     aligned = y.storage.permute([y.letters.index(c) for c in x.letters])
@@ -216,7 +240,7 @@ def _merge(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
     return Term(x.letters, elementwise("mul", left, right, zero_annihilates=True)._storage)
 
 
-def _contract(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
+def _contract(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Term:
     x, y, output = values[0], values[-1], _output_letters(step)
     if ring.name == "plus_times" and x.letters[1:] + output == y.letters[:1] + x.letters[:1] + y.letters[1:]:
         prepared = prepared_product(x.storage, y.storage)
@@ -225,12 +249,35 @@ def _contract(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
     return pair(x, y, output, ring)
 
 
-def _fold(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
-    (term,) = values
-    return alone(term, _output_letters(step), ring)
+def _fold(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Term:
+    """A sparse operand with each letter once, of those of the output, the others summed over its stored fibres."""
+    (term,), output = values, _output_letters(step)
+    term = alone(term, term.letters, ring)  # diagonals
+    kept = "".join(c for c in term.letters if c in output)
+    op = _ASSIGNMENTS.get(ring.add.operation)
+    axes = tuple(d for d, c in enumerate(term.letters) if c not in kept)
+    if not axes or not kept or op is None:
+        return alone(term, kept, ring)
+    s = _cast(term.storage, "bool") if ring.dtype == "bool" else term.storage
+    target = (sum_format(term.letters, kept, s.format) if target is None else None) or coo(len(kept))
+    plan = sparse_reduction(Tensor._from_storage(s), axes, False, target=target)
+    if plan is None:
+        return alone(Term(term.letters, s), kept, ring)
+    rows = plan.rows
+    letters = ascii_letters[: len(rows.shape)]
+    stmt = product_statement((letters,), letters[0], op)
+    fibre_values = contract(stmt, {"T0": rows}, s.scalar, rows.values)
+    reduced = plan.result(fibre_values, ring.add.identity_of(s.scalar))._storage
+    prepared = prepared_reduction(stmt, rows, s.scalar, fibre_values)
+    remember_fibres(s, ("fold", term.letters, kept, ring), axes, False, reduced, lambda *_: prepared, target)
+    return Term(kept, reduced)
 
 
-def _store(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
+_ASSIGNMENTS = {"x + y": "+=", "x * y": "*=", "min(x, y)": "min=", "max(x, y)": "max=", "x | y": "|=", "x & y": "&="}
+"""The sums of semirings -> how a statement reduces by them."""
+
+
+def _store(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Term:
     """A dense operand -> a sparse term: without zeros for plus_times, else with all but the semiring's zero."""
     ((letters, array),) = values
     t = Tensor._from_dense(array)
@@ -239,13 +286,13 @@ def _store(values: list[Any], step: Step, ring: Semiring, what: str) -> Term:
     return Term(letters, absent(t._storage, ring, ring.result(t._storage.scalar), what))
 
 
-def _dense(values: list[Any], step: Step, ring: Semiring, what: str) -> Labelled:
+def _dense(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Labelled:
     return _output_letters(step), dense_product(
         tuple(v[0] for v in values), _output_letters(step), [v[1] for v in values]
     )
 
 
-_ROUTES: dict[Route, Callable[[list[Any], Step, Semiring, str], Any]] = {
+_ROUTES: dict[Route, Callable[[list[Any], Step, Semiring, str, Format | None], Any]] = {
     Route.WALK: _walk, Route.SAMPLE: _sample, Route.MERGE: _merge, Route.CONTRACT: _contract, Route.FOLD: _fold,
     Route.STORE: _store, Route.DENSE: _dense,
 }  # fmt: skip

@@ -22,9 +22,18 @@ from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.full_sum import by_library, total
 from ...runtime.gradient_hook import differentiable
-from ...runtime.prepared import key_of, recall
-from ...runtime.prepared_results import DenseResult, Reduction, TorchTotal, Total
-from ...runtime.promote import accumulator, compute_scalar
+from ...runtime.prepared_reductions import (
+    DenseResult,
+    Extreme,
+    Mean,
+    PreparedReduction,
+    Reduction,
+    TorchReduction,
+    TorchTotal,
+    Total,
+    prepared_reduction,
+)
+from ...runtime.promote import accumulator
 from ...storage.buffers import Array, cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import LARGEST, Storage
@@ -32,7 +41,7 @@ from ...storage.structure import keep
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
-from ..stored_fibres import reduced_fibres
+from ..stored_fibres import reduced_fibres, remember_fibres
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -99,6 +108,8 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
             t, axes, keepdims, lambda rows, over: reduce(op, rows, over, False, dtype), key=fill_key
         )
         if sparse is not None:
+            if key is not None and dtype is None and type(t) is Tensor:
+                remember_fibres(s, key, axes, keepdims, sparse._storage, _of_rows(op, s))
             return sparse
     if op in _OPERATORS:
         scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
@@ -108,6 +119,8 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
             _remember_reduction(s, key, axes, scalar)
         return reduced_tensor(result, t, axes, keepdims)
     result = _DERIVED[op](t, axes)
+    if op == "mean" and dtype is None and key is not None and type(t) is Tensor:
+        _remember_reduction(s, key, axes, _mean_scalar(s.scalar))
     return reduced_tensor(result if dtype is None else _cast_result(result, op, scalar_name(dtype)), t, axes, keepdims)
 
 
@@ -118,17 +131,36 @@ def _remember_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tup
     """Keep the prepared call of a reduction over one axis or all: a launch, or the library's sum of the values."""
     if trace.active():
         return
-    if s.library != "numpy":
-        if key[0] == "sum" and _is_compact(s, axes) and by_library(s.scalar, scalar, s.values) and s.device == "cpu":
-            shape = tuple(1 for _ in axes) if key[2] else ()
-            keep(s.plans.reductions, key, DenseResult(TorchTotal(s.values, dtype_of(scalar, s.values)), shape))
-        return
-    reduction: Reduction | Total | None = s.plans.reductions.get((key[0], axes, scalar))
-    if reduction is None and len(axes) == len(s.shape) and s.values.shape[0] == s.nse:
-        reduction = _prepared_total(key[0], s, scalar)
+    reduction = _of_rows(key[0], s)(s, axes)
+    if reduction is None and len(axes) == len(s.shape) and s.device == "cpu":
+        if s.library == "numpy":
+            reduction = _prepared_total(key[0], s, scalar) if s.values.shape[0] == s.nse else None
+        elif key[0] == "sum" and _is_compact(s, axes) and by_library(s.scalar, scalar, s.values):
+            reduction = TorchTotal(s.values, dtype_of(scalar, s.values))
     if reduction is not None:
         shape = tuple(1 if d in axes else n for d, n in enumerate(s.shape) if key[2] or d not in axes)
         keep(s.plans.reductions, key, DenseResult(reduction, shape))
+
+
+def _of_rows(op: str, s: Storage) -> Callable[[Storage, tuple[int, ...]], PreparedReduction | None]:
+    """The prepared reduction by `op`, in the dtype that it has of a tensor like `s`, of a storage over axes, where one
+    is kept."""
+
+    def function(rows: Storage, axes: tuple[int, ...]) -> PreparedReduction | None:
+        kept = rows.plans.reductions
+        if op != "mean":
+            scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
+            return kept.get((op, axes, scalar))
+        sums, count = kept.get(("sum", axes, accumulation_type(s.scalar))), math.prod(rows.shape[d] for d in axes)
+        scalar = _mean_scalar(s.scalar)
+        return None if sums is None or not count or scalar == "bf16" else Mean(sums, count, dtype_of(scalar, s.values))
+
+    return function
+
+
+def _mean_scalar(scalar: str) -> str:
+    """The scalar type of the mean of elements of one."""
+    return scalar if scalar in (*FLOATS, *COMPLEX) else "f64"
 
 
 def _prepared_total(op: str, s: Storage, scalar: str) -> Total | None:
@@ -207,7 +239,7 @@ def _mean(t: Tensor, axes: tuple[int, ...]) -> Array:
     total = fold("sum", t, axes, accumulation_type(scalar))
     count = math.prod(t.shape[a] for a in axes)
     mean = total / (count or math.nan)
-    return cast(mean if is_torch(mean) else np.asarray(mean), scalar if scalar in (*FLOATS, *COMPLEX) else "f64")
+    return cast(mean if is_torch(mean) else np.asarray(mean), _mean_scalar(scalar))
 
 
 def _to_bool(t: Tensor) -> Tensor:
@@ -256,9 +288,9 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage
-    prepared: Reduction | None = s.plans.reductions.get((op, axes, scalar))
-    if prepared is not None and prepared.valid and not trace.active():
-        return prepared(s)
+    prepared: Reduction | TorchReduction | Extreme | None = s.plans.reductions.get((op, axes, scalar))
+    if prepared is not None and prepared.valid and not trace.active() and (again := prepared(s)) is not None:
+        return again
     if not t.format.is_unique and (op != "sum" or s.fill_value or s.scalar == "bool"):
         s = t.coalesce()._storage
     if s.scalar in COMPLEX and op in ("min", "max"):
@@ -275,20 +307,32 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     result = contract(stmt, {"A": s}, "f64" if in_f64 else scalar, s.values)
     fill = python_scalar(s.fill_value, scalar)
     if fill == {"sum": 0, "prod": 1}.get(op) or not n:
-        if op == "sum" and not in_f64 and s is t._storage:
-            _remember_sum(s, (op, axes, scalar), stmt, result)
+        if not in_f64 and s is t._storage:
+            _remember_fold(s, (op, axes, scalar), stmt, result)
         return cast(result, scalar) if in_f64 else result
     result = cast(result, scalar) if in_f64 else result
     absent = unspecified_counts(s, axes)
+    if not in_f64 and s is t._storage and (absent is None or op in ("min", "max")):
+        _remember_fold(s, (op, axes, scalar), stmt, result, None if absent is None else absent > 0, fill)
     return result if absent is None else add_fill(op, result, absent, fill, scalar)
 
 
-def _remember_sum(s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, result: Array) -> None:
-    """Keep the prepared call of a sum with the structure."""
-    scalar = key[-1]
-    prepared = recall(s, key_of(stmt, scalar, {"A": s}))
-    if prepared is not None and type(result) is np.ndarray and compute_scalar(scalar) == scalar:
-        keep(s.plans.reductions, key, Reduction(prepared, result))
+def _remember_fold(
+    s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, result: Array, absent: Any = None,
+    fill: Any = None,
+) -> None:  # fmt: skip
+    """Keep the prepared call of a fold with the structure; of an extreme, with where the fill value takes part."""
+    op, axes, scalar = key
+    if len(axes) == len(s.shape) and (op != "sum" or s.library != "numpy"):
+        return
+    fold_again: Any = prepared_reduction(stmt, s, scalar, result)
+    if fold_again is None:
+        return
+    if absent is not None:
+        xp = _array_namespace(result)
+        like = xp.full((), fill, dtype=dtype_of(scalar, result))
+        fold_again = Extreme(fold_again, xp.minimum if op == "min" else xp.maximum, like, absent)
+    keep(s.plans.reductions, key, fold_again)
 
 
 def unspecified_counts(s: Storage, axes: tuple[int, ...]) -> Array | None:

@@ -45,7 +45,7 @@ def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = F
     Guarantees: computed in float64 and rounded once; never negative; infinite or NaN where no elements are left.
     Cost: O(nse + size of the result), three walks.
     """
-    return _moment(t, axis, correction, keepdims, lambda variance: variance)
+    return _moment(t, axis, correction, keepdims, _itself)
 
 
 @answering
@@ -54,9 +54,16 @@ def std(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = F
     return _moment(t, axis, correction, keepdims, root)
 
 
+def _itself(variance: Any) -> Any:
+    return variance
+
+
 def _moment(t: Tensor, axis: Any, correction: float, keepdims: bool, of_variance: Callable[[Any], Any]) -> Tensor:
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
-    sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: _moment(rows, over, correction, False, of_variance))
+    sparse = reduced_fibres(
+        t, axes, keepdims, lambda rows, over: _moment(rows, over, correction, False, of_variance),
+        key=("moment", of_variance, correction),
+    )  # fmt: skip
     if sparse is not None:
         return sparse
     return reduced_tensor(_to_result_type(t, of_variance(_variance(t, axes, correction))), t, axes, keepdims)

@@ -1,0 +1,269 @@
+"""A reduction that a tensor has seen before -> its result: a fresh array and a launch are all that is left of it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..codegen import pool
+from ..codegen.executable import Executable
+from ..compiler.single.factors import identity
+from ..ir.index import Assignment
+from ..ir.types import COMPLEX
+from ..storage.buffers import address, is_torch, numpy_dtype, scalar_name, scalar_of
+from ..storage.memory import LARGE
+from ..storage.storage import Storage
+from ..storage.structure import Structure
+from ..storage.watch import NOTHING
+from .formats import dense_format
+from .full_sum import is_row, row_launch
+from .gradient_hook import tracked
+from .prepared import PreparedCall, key_of, recall
+from .prepared_moves import is_plain
+from .prepared_results import template
+from .promote import compute_scalar
+from .strided import fresh
+from .zero_annihilation import vdot
+
+__all__ = [
+    "DenseResult", "Extreme", "Mean", "PreparedReduction", "Reduction", "Result", "SquareRoot", "TorchReduction",
+    "TorchTotal", "Total", "prepared_reduction",
+]  # fmt: skip
+
+_Make = Callable[..., np.ndarray[Any, Any]]
+
+
+class Reduction:
+    """A launch whose one dense operand is its result, an array of known shape and dtype.
+
+    start : what the result holds before, where the kernel does not write all of it
+    """
+
+    __slots__ = ("dtype", "make", "prepared_call", "shape", "start")
+
+    def __init__(self, prepared_call: PreparedCall, like: np.ndarray[Any, Any], start: Any = 0) -> None:
+        self.prepared_call, self.shape, self.dtype = prepared_call, like.shape, like.dtype
+        partial = not prepared_call.prepared.schedule.writes_all
+        self.make, self.start = _maker(like.shape, like.dtype, zero=partial), start if partial else 0
+
+    @property
+    def valid(self) -> bool:
+        """Whether the launch still holds."""
+        return self.prepared_call.threads == pool.threads
+
+    def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
+        out = self.make(self.shape, self.dtype)
+        if self.start:
+            out.fill(self.start)
+        if (short := self.prepared_call.short) is not None:
+            if code := short(storage.values, out):
+                self.prepared_call.end(code)
+            return out
+        self.prepared_call.start((storage._addresses or storage.addresses)[-1], (), address(out))
+        return out
+
+
+class TorchReduction:
+    """`Reduction` over values of torch's, into a tensor; None where torch records what happens to the values."""
+
+    __slots__ = ("_forward", "_level", "dtype", "like", "make", "prepared_call", "start")
+
+    def __init__(self, prepared_call: PreparedCall, like: Any, start: Any = 0) -> None:
+        torch, writes_all = sys.modules["torch"], prepared_call.prepared.schedule.writes_all
+        self._level, self._forward = torch._C._functorch.maybe_current_level, torch.autograd.forward_ad
+        self.prepared_call, self.dtype, self.like = prepared_call, like.dtype, template(like)
+        self.make = torch.empty_like if writes_all else torch.zeros_like
+        self.start = 0 if writes_all else start
+
+    @property
+    def valid(self) -> bool:
+        """Whether the launch still holds."""
+        return self.prepared_call.threads == pool.threads
+
+    def __call__(self, storage: Storage) -> Any:
+        values = storage.values
+        if values.requires_grad or self._forward._current_level >= 0 or self._level() is not None:
+            return None
+        out = self.make(self.like)
+        if self.start:
+            out.fill_(self.start)
+        if (short := self.prepared_call.short) is not None:
+            if code := short(values.data_ptr(), out.data_ptr()):
+                self.prepared_call.end(code)
+            return out
+        self.prepared_call.start(address(values), (), address(out))
+        return out
+
+
+def prepared_reduction(stmt: Assignment, s: Storage, scalar: str, result: Any) -> Reduction | TorchReduction | None:
+    """The prepared call of a statement that reduces one storage and has just given `result`; None where there is none
+    for other values: of half precision, or where torch records them."""
+    (name,) = {access.tensor for access in stmt.accesses}
+    prepared = recall(s, key_of(stmt, scalar, {name: s}))
+    if prepared is None or compute_scalar(scalar) != scalar:
+        return None
+    start = identity(stmt.reduction, scalar).value
+    if type(result) is np.ndarray:
+        return Reduction(prepared, result, start)
+    if not is_torch(result) or not is_plain(s.values) or tracked((s.values, result)) or scalar in COMPLEX:
+        return None
+    return TorchReduction(prepared, result, start)
+
+
+class Extreme:
+    """The least or largest of what a reduction of stored elements gives and of the fill value, where there are others.
+
+    function : of the library, `minimum` or `maximum`
+    absent : where elements are unspecified
+    """
+
+    __slots__ = ("absent", "dtype", "fill", "function", "reduction")
+
+    def __init__(
+        self, reduction: Reduction | TorchReduction, function: Callable[..., Any], fill: Any, absent: Any
+    ) -> None:
+        self.reduction, self.function, self.fill, self.absent = reduction, function, fill, absent
+        self.dtype = reduction.dtype
+
+    @property
+    def valid(self) -> bool:
+        """Whether the launch still holds."""
+        return self.reduction.valid
+
+    def __call__(self, storage: Storage) -> Any:
+        out = self.reduction(storage)
+        if out is None:
+            return None
+        if type(out) is np.ndarray:
+            return self.function(out, self.fill, out=out, where=self.absent)
+        return self.function(out, self.fill).where(self.absent, out)
+
+
+class Mean:
+    """Sums divided by a number, in the dtype of the result."""
+
+    __slots__ = ("count", "dtype", "reduction")
+
+    def __init__(self, reduction: Reduction | TorchReduction, count: int, dtype: Any) -> None:
+        self.reduction, self.count, self.dtype = reduction, count, dtype
+
+    def __call__(self, storage: Storage) -> Any:
+        out: Any = self.reduction(storage)
+        if out is None:
+            return None
+        out /= self.count
+        if out.dtype is self.dtype:
+            return out
+        return out.astype(self.dtype, copy=False) if type(out) is np.ndarray else out.to(self.dtype)
+
+
+class Total:
+    """All values and those of `more` reduced by NumPy, an array of one element."""
+
+    __slots__ = ("dtype", "more", "ufunc")
+
+    def __init__(self, ufunc: np.ufunc, dtype: np.dtype[Any], more: np.ndarray[Any, Any] | None = None) -> None:
+        self.ufunc, self.dtype, self.more = ufunc, dtype, more
+
+    def __call__(self, storage: Storage) -> np.ndarray[Any, Any]:
+        out: np.ndarray[Any, Any] = self.ufunc.reduce(storage.values, 0, self.dtype, None, keepdims=True)
+        return out if self.more is None else self.ufunc(out, self.more)
+
+
+class SquareRoot:
+    """The square root of the sum of the squares of few values, by NumPy's dot product; an array of one element.
+
+    None where that is not finite: a dot product warns of nothing.
+    """
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    def __call__(self, storage: Storage) -> np.ndarray[Any, Any] | None:
+        total = vdot(storage.values, storage.values)
+        if not total < math.inf:
+            return None
+        root = np.empty(1, self.dtype)
+        root[0] = math.sqrt(total)
+        return root
+
+
+class TorchTotal:
+    """All values summed; an array of one element. By torch where it records them, by a kernel where they are few."""
+
+    __slots__ = ("_executable", "_forward", "_level", "_tensor", "array", "dtype", "options", "start")
+
+    def __init__(self, values: Any, dtype: Any) -> None:
+        self.dtype, self.options = dtype, {} if values.dtype is dtype else {"dtype": dtype}
+        torch = sys.modules["torch"]
+        self._level, self._forward = torch._C._functorch.maybe_current_level, torch.autograd.forward_ad
+        self._tensor = torch.from_numpy
+        launch = row_launch(scalar_of(values), len(values)) if values.dtype is dtype and is_row(values) else None
+        self._executable: Executable | None = None
+        self.start: Callable[..., int] | None = None
+        if launch is not None:
+            self._executable, self.start = launch
+            self.array = numpy_dtype(scalar_of(values))
+            """the type of a result in NumPy's memory, which NumPy allocates in a third of the time"""
+
+    def __call__(self, storage: Storage) -> Any:
+        values, start = storage.values, self.start
+        if start is None or values.requires_grad or self._forward._current_level >= 0 or self._level() is not None:
+            return values.sum(0, True, **self.options)
+        out = np.empty(1, self.array)
+        start(values.data_ptr(), out)
+        return self._tensor(out)
+
+
+class Result:
+    """A prepared reduction whose values are those of a known structure, which has nobody else's buffers.
+
+    places : the positions of these in what the reduction gives; None where they are all of it, in order
+    """
+
+    __slots__ = ("fill_value", "places", "reduction", "scalar", "structure", "threads", "watch")
+
+    def __init__(
+        self, reduction: PreparedReduction, structure: Structure, fill_value: Any = 0, places: Any = None
+    ) -> None:
+        self.reduction, self.structure, self.fill_value, self.places = reduction, structure, fill_value, places
+        self.scalar = scalar_name(reduction.dtype)
+        self.watch, self.threads = structure.watch, pool.get_num_threads()
+
+    def __call__(self, storage: Storage) -> Storage | None:
+        """The result for values of a storage; None where the call does not hold for them."""
+        if self.threads != pool.threads or (self.watch is not NOTHING and not self.watch.holds()):
+            return None
+        values = self.reduction(storage)
+        if values is None:
+            return None
+        if values.ndim != 1:
+            values = values.reshape(-1)
+        if self.places is not None:
+            values = values.take(self.places)
+        return Storage.over(self.structure, self.scalar, self.fill_value, values)
+
+
+class DenseResult(Result):
+    """A prepared reduction whose result is taken as a dense storage of known shape."""
+
+    __slots__ = ()
+
+    def __init__(self, reduction: PreparedReduction, shape: tuple[int, ...]) -> None:
+        none = (None,) * len(shape)
+        super().__init__(reduction, Structure(shape, dense_format(len(shape)), none, none))
+
+
+PreparedReduction = Reduction | TorchReduction | Extreme | Mean | SquareRoot | Total | TorchTotal
+
+
+def _maker(shape: tuple[int, ...], dtype: np.dtype[Any], *, zero: bool) -> _Make:
+    if zero:
+        return np.zeros
+    return fresh if math.prod(shape) * dtype.itemsize >= LARGE else np.empty
