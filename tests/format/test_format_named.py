@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import formats
 
+from openwork.errors import FormatError
 from openwork.format import Format, coo, format
 from openwork.format.named import NAMED
 
@@ -85,7 +86,45 @@ def test_any_rank(spec: str, ndim: int) -> None:
     assert format(str(f)) == f
 
 
-@pytest.mark.parametrize("text", ["(i, j) -> (i : dense, j : singleton)", "(i) -> (i : compressed(nonunique))"])
+LOOSE = [
+    ("csr(unordered)", 2, "(i, j) -> (i : dense, j : compressed(unordered))"),
+    ("csr(nonunique, unordered)", 2, "(i, j) -> (i : dense, j : compressed(nonunique, unordered))"),
+    (
+        "coo(nonunique)",
+        3,
+        "(i, j, k) -> (i : compressed(nonunique), j : singleton(nonunique), k : singleton(nonunique))",
+    ),
+    ("coo(unordered)", 2, "(i, j) -> (i : compressed(nonunique, unordered), j : singleton(unordered))"),
+    (
+        "bsr(2, 3, unordered)",
+        2,
+        "(i, j) -> (i // 2 : dense, j // 3 : compressed(unordered), i % 2 : dense, j % 3 : dense)",
+    ),
+    ("ell(4, unordered)", 2, "(i, j) -> (i : dense, j : ell(4, unordered))"),
+]
+
+
+@pytest.mark.parametrize(("spec", "ndim", "text"), LOOSE)
+def test_properties_stand_behind_the_arguments(spec: str, ndim: int, text: str) -> None:
+    f = format(spec, ndim)
+    assert str(f) == text
+    assert f.name == spec
+    assert format(text) == f == format(f.name, ndim)
+
+
+def test_coo_with_properties_is_what_the_function_makes() -> None:
+    assert format("coo(nonunique, unordered)", 3) == coo(3, unique=False, ordered=False)
+
+
+@pytest.mark.parametrize("spec", ["dense(unordered)", "bitmap(nonunique)", "ell(4, nonunique)", "dia(nonunique)"])
+def test_levels_that_cannot_be_so_are_named(spec: str) -> None:
+    with pytest.raises(FormatError, match=r"nonunique|unordered") as caught:
+        format(spec)
+    assert "^" in str(caught.value)
+    assert "help: leave " in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["(i, j) -> (i : dense, j : singleton)", "(i) -> (i : loose_compressed)"])
 def test_other_formats_have_no_name(text: str) -> None:
     assert format(text).name is None
 

@@ -146,6 +146,23 @@ def test_coo_order_decides_too():
         assert str(t.format) == f"(i, j) -> {expected}"
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+def test_functions_of_unsorted_arrays_keep_their_kind(kind):
+    data, indices, indptr = np.array([1.0, 2, 3, 4]), np.array([2, 0, 1, 1]), np.array([0, 2, 4])
+    data = data[:, None, None] if kind == "bsr" else data
+    given = getattr(sp, f"{kind}_array")((data, indices, indptr), shape=(3, 2) if kind == "csc" else (2, 3))
+    t, dense = ow.asarray(given), given.toarray()
+    name = "bsr(1, 1)" if kind == "bsr" else kind
+    for result, expected in (
+        (np.log1p(t), np.log1p(dense)),
+        (t > 2, dense > 2),
+        (ow.where(t > 2, t, 0), np.where(dense > 2, dense, 0)),
+        (np.logaddexp(t, 1.0), np.logaddexp(dense, 1.0)),
+    ):
+        assert result.format.name == name
+        np.testing.assert_allclose(result.to_numpy(), expected)
+
+
 def test_malformed_scipy_raises():
     given = sp.csr_array((2, 3))
     given.indptr, given.indices, given.data = np.array([0, 2, 3]), np.array([0, 7, 1]), np.ones(3)

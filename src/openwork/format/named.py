@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NoReturn
 
@@ -131,6 +131,8 @@ SPEC = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*", re.ASCII)
 NAMES = "ijklmnopqrstuvwxyz"
 _cache: dict[object, Format] = {}
 CACHE_SIZE = 4096
+PROPERTIES = ("nonunique", "unordered")
+"""What may stand behind the arguments of a name: csr(nonunique, unordered)."""
 
 
 def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense: int = 0) -> Format:
@@ -139,7 +141,7 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
     Parameters
     ----------
     spec : the format language ("(i, j) -> (i : dense, j : compressed)"), MLIR's encoding of such a map, a name ("csr",
-        "bsr(2, 3)"), or a Format
+        "bsr(2, 3)", "coo(nonunique, unordered)": repeated coordinates, in any order), or a Format
     ndim : number of dimensions, batch and dense ones included; taken by coo, csf, dense, dense_f and bitmap
         (default 2 + batch + dense), checked for everything else
     batch : how many batch dimensions a named format gets in front
@@ -190,9 +192,25 @@ def recognise(f: Format) -> str | None:
         if not row.any_rank and rank != 2:
             continue
         for arguments in _possible_arguments(f, row):
-            if _assemble(row.levels(f.batch_ndim, rank, *arguments), f.ndim, f.batch_ndim, dense) == f:
-                return f"{name}({', '.join(map(str, arguments))})" if arguments else name
+            levels = _with_properties(row.levels(f.batch_ndim, rank, *arguments), f.is_unique, f.is_ordered)
+            if _all_levels(levels, f.ndim, f.batch_ndim, dense) == f.levels:
+                lacks = zip((f.is_unique, f.is_ordered), PROPERTIES, strict=True)
+                inside = [*map(str, arguments), *(word for has, word in lacks if not has)]
+                return f"{name}({', '.join(inside)})" if inside else name
     return None
+
+
+def _with_properties(levels: Levels, unique: bool, ordered: bool) -> Levels:
+    """Levels that may hold a coordinate twice (the last that can), and in any order (all that can)."""
+    out = list(levels)
+    last = max((k for k, level in enumerate(levels) if "nonunique" in level.format.may_be), default=None)
+    if not unique and last is not None:
+        out[last] = replace(out[last], format=replace(out[last].format, unique=False))
+    if not ordered:
+        out = [
+            replace(x, format=replace(x.format, ordered=False)) if "unordered" in x.format.may_be else x for x in out
+        ]
+    return tuple(out)
 
 
 def _possible_arguments(f: Format, row: Named) -> list[tuple[int, ...]]:
@@ -204,12 +222,15 @@ def _possible_arguments(f: Format, row: Named) -> list[tuple[int, ...]]:
     return [f.blocksize] if f.blocksize is not None and len(f.blocksize) == 2 else []
 
 
+def _all_levels(sparse: Levels, ndim: int, batch: int, dense: int) -> Levels:
+    return tuple(_level(d, Batch()) for d in range(batch)) + sparse + _dense(ndim - dense, dense)
+
+
 def _assemble(sparse: Levels, ndim: int, batch: int, dense: int) -> Format:
-    front = tuple(_level(d, Batch()) for d in range(batch))
     dims = ("b",) if batch == 1 else tuple(f"b{d}" for d in range(batch))
     rest = ndim - batch
     dims += tuple(NAMES[:rest]) if rest <= len(NAMES) else tuple(f"i{d}" for d in range(rest))
-    return Format(dims, front + sparse + _dense(ndim - dense, dense))
+    return Format(dims, _all_levels(sparse, ndim, batch, dense))
 
 
 def _format(spec: object, ndim: object, batch: object, dense: object) -> Format:
@@ -257,7 +278,7 @@ def _named(spec: str, ndim: int | None, batch: int, dense: int) -> Format:
         )
     name = match[1].lower()
     row = NAMED[name]
-    arguments = _arguments(spec, match, name, row)
+    arguments, properties = _arguments(spec, match, name, row)
     ndim = 2 + batch + dense if ndim is None else ndim
     rank = ndim - batch - dense
     if rank < 0 or (not row.any_rank and rank != 2):
@@ -275,12 +296,25 @@ def _named(spec: str, ndim: int | None, batch: int, dense: int) -> Format:
             f"expected: {takes} ({parts}); got: ndim = {ndim}",
             help,
         )
-    return _assemble(row.levels(batch, rank, *arguments), ndim, batch, dense)
+    levels = row.levels(batch, rank, *arguments)
+    for offset, word in properties:
+        if not any(word in level.format.may_be for level in levels):
+            detail = f"expected: a name whose last level may be {word}, such as csr or coo; got: {name}"
+            _fail(f"{name} has no level that can be {word}", spec, offset, detail, f"leave {word} out")
+    words = [word for _, word in properties]
+    loose = _with_properties(levels, "nonunique" not in words, "unordered" not in words)
+    return _assemble(loose, ndim, batch, dense)
 
 
-def _arguments(spec: str, match: re.Match[str], name: str, row: Named) -> tuple[int, ...]:
+def _arguments(spec: str, match: re.Match[str], name: str, row: Named) -> tuple[tuple[int, ...], list[tuple[int, str]]]:
+    """The numbers in parentheses, and the properties behind them with their places."""
     inside = (match[2] or "").strip()
     texts = [part.strip() for part in inside.split(",")] if inside else []
+    properties, end = [], match.end(2)
+    while texts and texts[-1] in PROPERTIES:
+        word = texts.pop()
+        end = spec.rindex(word, 0, end)
+        properties.append((end, word))
     usage = f"{name}({', '.join(row.parameters)})" if row.parameters else name
     help = f"write {row.example}" if row.parameters else f"write {name}"
     if len(texts) != len(row.parameters):
@@ -294,10 +328,10 @@ def _arguments(spec: str, match: re.Match[str], name: str, row: Named) -> tuple[
             detail = f"expected: {usage} with integers from 1 to {MAX_INTEGER}; got: {text[:60]}"
             _fail(f"an argument of {name} is not a positive integer", spec, at, detail, help)
         offset += len(part) + 1
-    arguments = tuple(map(int, texts))
+    arguments = tuple([int(text) for text in texts])
     if row.level_format is not None and (problem := row.level_format.problem(arguments, ())):
         _fail(problem.what, spec, match.start(2), problem.detail, problem.help.replace(row.level_format.name, name, 1))
-    return arguments
+    return arguments, properties
 
 
 class CountError(FormatError, DTypeError):

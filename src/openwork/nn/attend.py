@@ -135,8 +135,8 @@ def _stack(mask: Tensor, lead: tuple[int, ...]) -> Rows:
 
 
 def _blocks_of(format: Format) -> tuple[int, int] | None:
-    """The blocks of a format of compressed rows, (1, 1) of elements; None for any other format."""
-    name, size = format.name or "", format.blocksize
+    """The blocks of a format of compressed rows in order, (1, 1) of elements; None for any other format."""
+    name, size = format.name or "" if format.is_unique and format.is_ordered else "", format.blocksize
     if name == "csr":
         return (1, 1)
     return (size[0], size[1]) if name.startswith("bsr") and size is not None and len(size) == 2 else None

@@ -102,7 +102,8 @@ def _fill_of(x: Any) -> Any:
 def _align(arguments: Sequence[Any], shape: tuple[int, ...]) -> tuple[Tensor, list[Any]]:
     """The union of the operands' structures, and every operand's values at its elements."""
     broadcast = [broadcast_to(x, shape) if isinstance(x, Tensor) and x.ndim else x for x in arguments]
-    sparse = [x if x.format.is_unique else x.coalesce() for x in broadcast if isinstance(x, Tensor) and x.ndim]
+    tensors = [x for x in broadcast if isinstance(x, Tensor) and x.ndim]
+    sparse = [x if x.format.is_unique else x.asformat(canonical(x.format)) for x in tensors]
     if len(sparse) == 1:
         structure = sparse[0]
         return structure, [to_numpy(structure.values) if _has_structure(x) else _fill_of(x) for x in broadcast]

@@ -17,7 +17,7 @@ from ...errors import ShapeError
 from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...runtime.contract import sample
-from ...runtime.conversion.remap import has_gaps
+from ...runtime.conversion.remap import canonical, has_gaps
 from ...runtime.float_errors import report, report_dense
 from ...runtime.gradient_hook import differentiable, rule, tracked
 from ...runtime.single_operand import bind_operands, prepare, run
@@ -114,10 +114,10 @@ def _unary_of_computed(op: str, x: Any) -> Any:
 
 
 def _unique_storage(t: Tensor, keep: bool) -> Storage:
-    """The storage of `t`, duplicates summed unless they may be kept."""
+    """The storage of `t`, duplicates summed unless they may be kept: CSR stays CSR."""
     if keep or t.format.is_unique:
         return t._storage
-    return t.coalesce()._storage
+    return t.asformat(canonical(t.format))._storage
 
 
 def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:

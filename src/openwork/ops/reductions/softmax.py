@@ -13,6 +13,7 @@ from ...ir.index import Access, Apply, Assignment
 from ...ir.types import FLOATS
 from ...late import late
 from ...runtime.contract import contract, sample
+from ...runtime.conversion.remap import canonical
 from ...runtime.operation import operation
 from ...runtime.strided import strided
 from ...runtime.values import apply
@@ -114,7 +115,7 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     sparse = reduced_fibres(t, axes, keepdims, logsumexp)
     if sparse is not None:
         return sparse
-    s = (t if t.format.is_unique else t.coalesce())._storage
+    s = (t if t.format.is_unique else t.asformat(canonical(t.format)))._storage
     largest = fold("max", Tensor._from_storage(s).detach(), axes, s.scalar)
     largest = _where_finite(largest)
     names, kept_indices = statement_names(t.ndim, axes)
@@ -147,7 +148,7 @@ def _subtract_maximum(t: Tensor, axis: int) -> tuple[Storage, Array, Array]:
     """The storage without duplicates, its values less the largest along the axis, and the sums of exponentials."""
     t = _floating(t)
     axes = axes_of(axis, t.ndim, lists=False)
-    t = t if t.format.is_unique else t.coalesce()
+    t = t if t.format.is_unique else t.asformat(canonical(t.format))
     s = t._storage
     names, kept_indices = statement_names(t.ndim, axes)
     largest = _where_finite(
