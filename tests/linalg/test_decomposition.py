@@ -195,7 +195,7 @@ def test_what_the_rule_leaves_to_einsum() -> None:
         (lambda: ow.ttm(t, np.ones(4), 2), ow.ShapeError),
         (lambda: ow.ttv(t + 1, np.ones(4), 2), ow.UnsupportedError),
     ):
-        with pytest.raises(error, match="einsum"):
+        with pytest.raises(error, match=r"einsum|tt[vm]: dimension 2 of a tensor"):
             call()
 
 
@@ -290,3 +290,28 @@ def test_pca_of_more_columns_than_rows() -> None:
         _, sigma, vt = np.linalg.svd(d - d.mean(0) if center else d, full_matrices=False)
         np.testing.assert_allclose(found.singular_values, sigma[:2])
         np.testing.assert_allclose(np.abs(found.components), np.abs(vt[:2]), atol=1e-8)
+
+
+def test_a_model_prints_as_one_line() -> None:
+    t = ow.asarray(np.ones((2, 3, 4)), format="csf")
+    assert str(decomposition.cp_als(t, 1, rng=0)).startswith("CP(rank=1, shape=(2, 3, 4), fit=1.0000, ")
+    assert str(decomposition.tucker(t, 1, rng=0)).startswith("Tucker(ranks=(1, 1, 1), shape=(2, 3, 4), fit=1.0000, ")
+    assert str(decomposition.cp_als(t, 1, rng=0, maxiter=1)).endswith("1 iterations, not converged)")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda t: ow.ttm(t, np.ones((5, 2)), 2),
+            "ttm: dimension 2 of a tensor (2, 3, 4), with (5, 2)\n  expected: (4, r)",
+        ),
+        (lambda t: ow.ttv(t, np.ones(5), 1), "ttv: dimension 1 of a tensor (2, 3, 4), with (5,)\n  expected: (3,)"),
+        (lambda t: ow.mttkrp(t, [None, np.ones((3, 2)), np.ones((9, 2))], 0), "expected: -, (3, r), (4, r)"),
+        (lambda t: ow.mttkrp(t, [np.ones((3, 2))], 0), "mttkrp: 1 factors of a tensor of 3 dimensions"),
+    ],
+)
+def test_factors_that_do_not_fit_are_told_in_words_of_the_call(call: Callable[[ow.Tensor], Any], message: str) -> None:
+    with pytest.raises(ow.ShapeError) as caught:
+        call(ow.asarray(np.ones((2, 3, 4)), format="csf"))
+    assert message in str(caught.value)

@@ -103,3 +103,14 @@ def test_refusals() -> None:
         GraphConv(3, 2)(edges(), features(4))
     with pytest.raises(ow.ShapeError, match="4 features in 3 heads"):
         GraphAttention(3, 4, heads=3)
+
+
+@pytest.mark.parametrize("layer", [GraphConv(3, 2).double(), GraphAttention(3, 2).double()], ids=["conv", "attention"])
+def test_the_adjacency_may_be_what_asarray_takes(layer: torch.nn.Module) -> None:
+    t, x = edges(), features()
+    want = layer(t, x)
+    graph = ow.asarray(t, like=np)
+    for given in (graph, graph.to_scipy(), t.to_torch().to_sparse_coo()):
+        torch.testing.assert_close(layer(given, x), want)
+        torch.testing.assert_close(normalized_adjacency(given).to_dense(), normalized_adjacency(t).to_dense())
+    torch.testing.assert_close(layer(graph, ow.asarray(x.numpy(), format="csr")), want)

@@ -83,7 +83,13 @@ def test_sparse_inputs() -> None:
 def test_refusals() -> None:
     with pytest.raises(ow.ShapeError, match="prune: amount 2"):
         prune(model(), 2)
-    with pytest.raises(ow.ShapeError, match="groups of 4"):
-        prune(torch.nn.Linear(6, 3), 0.5, "nm(2, 4)")
+    with pytest.raises(ow.ShapeError, match=r"layer '1', a Linear, does not fit the format\n  6 inputs in groups of 4"):
+        prune(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(6, 3)), 0.5, "nm(2, 4)")
+    with pytest.raises(ow.FormatError, match=r"the Linear does not fit the format\n  conversion to .* ell\(1\)"):
+        prune(torch.nn.Linear(6, 3), 0.1, "ell(1)")
+    with pytest.raises(TypeError, match="prune: amount 'half'"):
+        prune(model(), "half")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"expected a torch.nn.Module; got Tensor\n  help: ow.prune"):
+        prune(torch.ones(3))  # type: ignore[arg-type]
     with pytest.raises(ow.ShapeError, match=r"expected: \(out, in\)"):
         SparseLinear(ow.asarray(torch.eye(3).to_sparse_csr()), torch.ones(4))

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..ops.products.tensor_times import mttkrp
-from .operands import Factor, host, is_kept, operand, positive, square_norm, start
+from .operands import Factor, host, is_kept, operand, positive, square_norm, start, summary
 
 __all__ = ["CP", "cp_als"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CP:
     """What `cp_als` gives.
 
@@ -36,6 +36,9 @@ class CP:
     fit: float
     fits: list[float]
     converged: bool
+
+    def __repr__(self) -> str:
+        return summary(f"CP(rank={len(self.weights)}", self.factors, self.fit, self.fits, self.converged)
 
     def full(self) -> Factor:
         """The dense array of the model."""

@@ -15,7 +15,7 @@ from ..storage.recorded import is_recorded
 from ..tensor.dtypes import isdtype
 from ..tensor.tensor import Tensor
 
-__all__ = ["Factor", "host", "is_kept", "operand", "positive", "square_norm", "start"]
+__all__ = ["Factor", "host", "is_kept", "operand", "positive", "square_norm", "start", "summary"]
 
 Factor = np.ndarray[Any, Any]
 
@@ -84,3 +84,10 @@ def positive(value: Any, operation: str, name: str) -> int:
     if n < 1:
         raise ShapeError(f"{operation}: {name}={n}\n  help: it is 1 or more")
     return n
+
+
+def summary(head: str, factors: Sequence[Factor], fit: float, fits: Sequence[float], converged: bool) -> str:
+    """One line about a model: what it is, the tensor's shape, its fit, and whether it converged."""
+    shape = tuple(len(factor) for factor in factors)
+    end = "converged" if converged else "not converged"
+    return f"{head}, shape={shape}, fit={fit:.4f}, {len(fits)} iterations, {end})"

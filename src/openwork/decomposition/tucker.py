@@ -20,12 +20,12 @@ from ..errors import ShapeError
 from ..integers import integers
 from ..ops.products.einsum import einsum
 from ..tensor.tensor import Tensor
-from .operands import Factor, host, operand, positive, square_norm, start
+from .operands import Factor, host, operand, positive, square_norm, start, summary
 
 __all__ = ["Tucker", "tucker"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tucker:
     """What `tucker` gives.
 
@@ -41,6 +41,9 @@ class Tucker:
     fit: float
     fits: list[float]
     converged: bool
+
+    def __repr__(self) -> str:
+        return summary(f"Tucker(ranks={tuple(self.core.shape)}", self.factors, self.fit, self.fits, self.converged)
 
     def full(self) -> Factor:
         """The dense array of the model."""

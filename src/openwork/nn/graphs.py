@@ -11,7 +11,6 @@ from ..integers import integer
 from ..interop.constructors import asarray
 from ..interop.layouts import sparse_coo_tensor
 from ..ops.products.matmul import matmul
-from ..storage.buffers import is_torch
 from ..tensor.dtypes import astype
 from ..tensor.tensor import Tensor
 from .attend import attend
@@ -20,12 +19,13 @@ from .autocast import autocast
 __all__ = ["GraphAttention", "GraphConv", "normalized_adjacency"]
 
 
-def normalized_adjacency(adjacency: Tensor, self_loops: bool | float = True) -> Tensor:
+def normalized_adjacency(adjacency: Any, self_loops: bool | float = True) -> Tensor:
     """D^-1/2 (A + I) D^-1/2, where D has the sums of the rows of A + I.
 
     Parameters
     ----------
-    adjacency : Tensor, shape (n, n); element (i, j) weighs what node i takes from node j
+    adjacency : shape (n, n), a Tensor or what `asarray` takes, such as SciPy's arrays and networkx's graphs;
+        element (i, j) weighs what node i takes from node j
     self_loops : whether to add I, or the number of I that are added
 
     Returns
@@ -44,10 +44,10 @@ def normalized_adjacency(adjacency: Tensor, self_loops: bool | float = True) -> 
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    n = adjacency.shape[0]
-    if adjacency.shape != (n, n):
-        raise ShapeError(f"normalized_adjacency: shape {adjacency.shape}\n  expected: (n, n)")
-    t = adjacency if is_torch(adjacency.values) else asarray(adjacency.to_torch())
+    t = _over_torch(adjacency)
+    n = t.shape[0] if t.ndim else 0
+    if t.shape != (n, n):
+        raise ShapeError(f"normalized_adjacency: shape {t.shape}\n  expected: (n, n)")
     if not (t.values.is_floating_point() or t.values.is_complex()):
         t = astype(t, torch.get_default_dtype())
     if self_loops:
@@ -89,12 +89,13 @@ class GraphConv(torch.nn.Module):  # type: ignore[misc]
         self.weight = torch.nn.Parameter(torch.nn.init.xavier_uniform_(torch.empty(in_features, out_features)))
         self.bias = torch.nn.Parameter(torch.zeros(out_features)) if bias else None
 
-    def forward(self, adjacency: Tensor, x: Any) -> torch.Tensor:
+    def forward(self, adjacency: Any, x: Any) -> torch.Tensor:
         """The new features (n, out_features), for features (m, in_features), dense or sparse, and edges (n, m).
 
-        The adjacency may be a LinearOperator, such as `openwork.dask.BlockMatrix`, where torch records nothing.
+        Either may be what `asarray` takes. The adjacency may be a LinearOperator, such as `openwork.dask.BlockMatrix`,
+        where torch records nothing.
         """
-        _check(self, adjacency, x)
+        adjacency, x = _operands(self, adjacency, x)
         if not isinstance(adjacency, Tensor):
             return _of_operator(adjacency, matmul(x, self.weight), self.bias)
         adjacency, x, weight, bias = autocast(adjacency, x, self.weight, self.bias)
@@ -118,6 +119,13 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
 
     The weight of queries, keys and values is one parameter, of shape (3, in_features, out_features).
     Raises ShapeError where heads does not divide out_features.
+
+    Examples
+    --------
+    >>> import torch, openwork as ow
+    >>> A = ow.asarray(torch.eye(3).flip(0).to_sparse_csr())
+    >>> ow.nn.GraphAttention(4, 6, heads=2)(A, torch.ones(3, 4)).shape
+    torch.Size([3, 6])
     """
 
     def __init__(self, in_features: int, out_features: int, heads: int = 1) -> None:
@@ -133,9 +141,9 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
         weight = torch.stack([torch.nn.init.xavier_uniform_(torch.empty(in_features, out_features)) for _ in range(3)])
         self.weight = torch.nn.Parameter(weight)
 
-    def forward(self, adjacency: Tensor, x: Any) -> torch.Tensor:
+    def forward(self, adjacency: Any, x: Any) -> torch.Tensor:
         """The new features (n, out_features), for features (n, in_features), dense or sparse, and edges (n, n)."""
-        _check(self, adjacency, x)
+        adjacency, x = _operands(self, adjacency, x)
         parts = [matmul(x, w).unflatten(1, (self.heads, -1)).transpose(0, 1) for w in self.weight]
         return attend(adjacency, *parts).transpose(0, 1).flatten(1)
 
@@ -152,7 +160,11 @@ def _of_operator(adjacency: Any, inner: torch.Tensor, bias: torch.Tensor | None)
     return out if bias is None else out + bias
 
 
-def _check(layer: Any, adjacency: Tensor, x: Any) -> None:
+def _operands(layer: Any, adjacency: Any, x: Any) -> tuple[Any, Any]:
+    """The adjacency, a Tensor of torch's buffers or an operator, and the features; ShapeError where they misfit."""
+    is_operator = hasattr(adjacency, "matmat") and not isinstance(adjacency, Tensor)
+    adjacency = adjacency if is_operator else _over_torch(adjacency)
+    x = x if isinstance(x, torch.Tensor) else _over_torch(x)
     shape = adjacency._raw_storage.shape if isinstance(adjacency, Tensor) else tuple(adjacency.shape)
     given = tuple(x._raw_storage.shape if isinstance(x, Tensor) else x.shape)
     if len(shape) != 2 or given != (shape[1], layer.in_features):
@@ -160,3 +172,11 @@ def _check(layer: Any, adjacency: Tensor, x: Any) -> None:
             f"{type(layer).__name__}: adjacency {shape}, features {given}"
             f"\n  expected: (n, m) and (m, {layer.in_features})"
         )
+    return adjacency, x
+
+
+def _over_torch(x: Any) -> Tensor:
+    """A Tensor, or whatever `asarray` takes, as a Tensor over torch's buffers."""
+    if isinstance(x, Tensor) and isinstance(x._raw_storage.values, torch.Tensor):
+        return x
+    return asarray(x, like=torch)

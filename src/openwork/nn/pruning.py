@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import torch
 
-from ..errors import InvariantError, ShapeError
+from ..errors import FormatError, InvariantError, ShapeError
 from ..format.format import Format
 from ..interop.constructors import asarray
 from ..ops.indexing.taking import sparse_mask
@@ -59,7 +60,8 @@ def prune(
     the module, or the layer that takes a layer's place; it trains as before, its weights' structure is constant.
     A layer that stands in two places is one layer in both.
 
-    Raises ShapeError for an amount outside 0 to 1, and for inputs that m does not divide.
+    Raises ShapeError for an amount outside 0 to 1, and for inputs that m does not divide; FormatError where a layer's
+    largest weights do not fit the format; both name the layer. TypeError for what is no module.
 
     Cost: O(size of the weights).
     See also: densify, from_state_dict, SparseLinear.
@@ -70,13 +72,28 @@ def prune(
     >>> layer.weight.nse
     8
     """
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(
+            f"prune: expected a torch.nn.Module; got {type(module).__name__}"
+            "\n  help: ow.prune(t, x) leaves out what is no further than x from the fill value of a tensor"
+        )
+    if not isinstance(amount, Real):
+        raise TypeError(f"prune: amount {amount!r}\n  expected: the part of the weights that goes, 0 to 1")
     if not 0 <= amount <= 1:
         raise ShapeError(f"prune: amount {amount}\n  expected: the part of the weights that goes, 0 to 1")
     chosen = {types} if isinstance(types, type) else set(_SPARSE if types is None else types)
     sparsify = partial(_largest, amount=amount, format=resolve_format(format, 2))
 
-    def replaced(layer: torch.nn.Module, prefix: str) -> torch.nn.Module | None:
-        return _SPARSE[type(layer)].from_dense(layer, sparsify) if type(layer) in chosen & _SPARSE.keys() else None
+    def replaced(layer: torch.nn.Module, prefix: str) -> Any:
+        if type(layer) not in chosen & _SPARSE.keys():
+            return None
+        try:
+            return _SPARSE[type(layer)].from_dense(layer, sparsify)
+        except (ShapeError, FormatError) as error:
+            kind = type(layer).__name__
+            place = f"layer {prefix[:-1]!r}, a {kind}," if prefix else f"the {kind}"
+            text = f"{error}\n  help: types= says which layers are replaced, torch.nn.Linear say"
+            raise type(error)(f"prune: {place} does not fit the format\n  {text}") from None
 
     return _replace(module, replaced)
 
@@ -194,7 +211,7 @@ def _short(buffer: Any, dtype: torch.dtype) -> Any:
 
 def _largest_of_each(weight: torch.Tensor, n: int, m: int) -> torch.Tensor:
     if weight.shape[1] % m:
-        raise ShapeError(f"prune: {weight.shape[1]} inputs in groups of {m}\n  help: take a format that divides them")
+        raise ShapeError(f"{weight.shape[1]} inputs in groups of {m}\n  help: take a format that divides them")
     groups = weight.abs().reshape(weight.shape[0], -1, m)
     keep = torch.zeros_like(groups, dtype=torch.bool).scatter_(2, groups.topk(n, 2).indices, True)
     return keep.reshape(weight.shape)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import ShapeError
 from ...interop.operands import adopt_foreign
 from ...late import late
 from ...runtime.formats import resolve_format
@@ -72,7 +73,14 @@ def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None) -> An
            [1., 1.]])
     """
     text, others = mttkrp_subscripts(t.ndim, dim)
-    return einsum(text, t, *(factors[k] for k in others), format=format)
+    if len(factors) != t.ndim:
+        raise ShapeError(f"mttkrp: {len(factors)} factors of a tensor of {t.ndim} dimensions\n  help: one for each")
+    try:
+        return einsum(text, t, *(factors[k] for k in others), format=format)
+    except ShapeError:
+        shapes = ", ".join("-" if k == dim % t.ndim else str(np.shape(f)) for k, f in enumerate(factors))
+        wanted = ", ".join("-" if k not in others else f"({n}, r)" for k, n in enumerate(t.shape))
+        raise ShapeError(f"mttkrp: factors {shapes} of a tensor {t.shape}\n  expected: {wanted}") from None
 
 
 def mttkrp_subscripts(ndim: int, dim: int) -> tuple[str, list[int]]:
@@ -99,7 +107,11 @@ def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> Any:
     array([[3., 3.],
            [3., 3.]])
     """
-    return contract_to_kept_format(t, v, *ttv_letters(t.ndim, dim), format)
+    letters = ttv_letters(t.ndim, dim)
+    try:
+        return contract_to_kept_format(t, v, *letters, format)
+    except ShapeError:
+        raise _misfit("ttv", t, dim, v, "") from None
 
 
 def ttv_letters(ndim: int, dim: int) -> tuple[str, str, str]:
@@ -124,7 +136,19 @@ def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> Any:
     >>> ow.ttm(T, np.ones((2, 3)), 2).shape
     (2, 2, 3)
     """
-    return contract_to_kept_format(t, m, *ttm_letters(t.ndim, dim), format)
+    letters = ttm_letters(t.ndim, dim)
+    try:
+        return contract_to_kept_format(t, m, *letters, format)
+    except ShapeError:
+        raise _misfit("ttm", t, dim, m, "r") from None
+
+
+def _misfit(operation: str, t: Any, dim: int, x: Any, rest: str) -> ShapeError:
+    """The error of a vector or matrix that does not fit a dimension."""
+    return ShapeError(
+        f"{operation}: dimension {dim} of a tensor {tuple(t.shape)}, with {np.shape(x)}"
+        f"\n  expected: ({t.shape[dim]},{rest and f' {rest}'})"
+    )
 
 
 def ttm_letters(ndim: int, dim: int) -> tuple[str, str, str]:
