@@ -28,7 +28,11 @@ html_title = "openwork"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/mark.svg"
-html_theme_options = {"light_logo": "mark.svg", "dark_logo": "mark.svg", "navigation_with_keys": True}
+html_theme_options = {
+    "light_logo": "mark.svg",
+    "dark_logo": "mark.svg",
+    "navigation_with_keys": True,
+}
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False

@@ -6,10 +6,15 @@ import re
 
 __all__ = ["markdown"]
 
-_SECTION = re.compile(r"^(Parameters|Returns|Examples|Yields|Notes|References|See also|See Also)\n-{3,}$", re.MULTILINE)
+_SECTION = re.compile(
+    r"^(Parameters|Returns|Examples|Yields|Notes|References|See also|See Also)\n-{3,}$",
+    re.MULTILINE,
+)
 _CODE = re.compile(r"(`[^`]+`)")
 _SPECIAL = re.compile(r"([\\*_\[\]<>{}#|$~])")
-_LABEL = re.compile(r"^(Guarantees|Cost|Raises|Source|Warns|See also)(:?) ", re.MULTILINE)
+_LABEL = re.compile(
+    r"^(Guarantees|Cost|Raises|Source|Warns|See also)(:?) ", re.MULTILINE
+)
 _NAMES = re.compile(r"^See also: ([^`\n]+(?:\n[^`\n]+)?)\.$", re.MULTILINE)
 _ENTRY = re.compile(r"^(\S[^:\n]*?) : (.*)$")
 
@@ -23,7 +28,10 @@ def markdown(doc: str) -> str:
         if name == "Examples":
             out += [f"**{name}**", f"```pycon\n{body.strip()}\n```"]
             continue
-        out += [f"**{name}**", _entries(lines) if name == "Parameters" else _prose("\n".join(lines))]
+        out += [
+            f"**{name}**",
+            _entries(lines) if name == "Parameters" else _prose("\n".join(lines)),
+        ]
         if after:
             out.append(_prose(after))
     return "\n\n".join(part for part in out if part) + "\n"
@@ -63,10 +71,14 @@ def _prose(text: str) -> str:
 
 def _in_backticks(names: re.Match[str]) -> str:
     """`See also: a, b.` -> the same with each name in backticks."""
-    return f"See also: {', '.join(f'`{name.strip()}`' for name in names[1].split(','))}."
+    return (
+        f"See also: {', '.join(f'`{name.strip()}`' for name in names[1].split(','))}."
+    )
 
 
 def _line(text: str) -> str:
     """Text with all but what stands in backticks taken literally."""
     parts = _CODE.split(text)
-    return "".join(part if k % 2 else _SPECIAL.sub(r"\\\1", part) for k, part in enumerate(parts))
+    return "".join(
+        part if k % 2 else _SPECIAL.sub(r"\\\1", part) for k, part in enumerate(parts)
+    )

@@ -50,7 +50,13 @@ def page(name: str) -> str:
         code = re.sub(r"\n*plt\.show\(\)", "", code).strip("\n")
         out += [text, "", f"```python\n{code}\n```", ""] if code else [text, ""]
     out += ["It prints", "", f"```\n{printed}```", ""]
-    return "\n".join([*out, f"The whole script is `docs/gallery/{name}.py`; run it with `python`.", ""])
+    return "\n".join(
+        [
+            *out,
+            f"The whole script is `docs/gallery/{name}.py`; run it with `python`.",
+            "",
+        ]
+    )
 
 
 def index() -> str:
@@ -58,8 +64,12 @@ def index() -> str:
     cards = []
     for name, field in EXAMPLES.items():
         title = parts((FOLDER / f"{name}.py").read_text())[0]
-        cards.append(f"[![{title}](pictures/{name}.png)]({name}.md)\n[**{title}**]({name}.md)\n{field}\n")
-    return "\n".join((INDEX, *cards, ":::", "", "```{toctree}", ":hidden:", "", *EXAMPLES, "```", ""))
+        cards.append(
+            f"[![{title}](pictures/{name}.png)]({name}.md)\n[**{title}**]({name}.md)\n{field}\n"
+        )
+    return "\n".join(
+        (INDEX, *cards, ":::", "", "```{toctree}", ":hidden:", "", *EXAMPLES, "```", "")
+    )
 
 
 def write() -> None:

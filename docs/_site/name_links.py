@@ -18,11 +18,22 @@ def link_names(app: Any, tree: nodes.document) -> None:
     for literal in list(tree.findall(nodes.literal)):
         called = _CALLED.fullmatch(literal.astext())
         in_reference = app.env.docname.startswith("reference/")
-        target = called and (called[1] or in_reference) and reference_pages.addresses().get(called[2])
-        if not target or isinstance(literal.parent, nodes.reference | addnodes.pending_xref):
+        target = (
+            called
+            and (called[1] or in_reference)
+            and reference_pages.addresses().get(called[2])
+        )
+        if not target or isinstance(
+            literal.parent, nodes.reference | addnodes.pending_xref
+        ):
             continue
         link = addnodes.pending_xref(
-            "", refdomain="py", reftype="obj", reftarget=target, refdoc=app.env.docname, refwarn=True
+            "",
+            refdomain="py",
+            reftype="obj",
+            reftarget=target,
+            refdoc=app.env.docname,
+            refwarn=True,
         )
         literal.replace_self(link)
         link += literal

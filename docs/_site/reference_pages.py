@@ -25,7 +25,10 @@ MODULES = {
     "decomposition": "Decompositions", "plot": "Pictures", "io": "Files",
 }  # fmt: skip
 OTHERS = {
-    "making": ("Tensors from buffers", ("interop.constructors", "interop.layouts", "interop.sklearn")),
+    "making": (
+        "Tensors from buffers",
+        ("interop.constructors", "interop.layouts", "interop.sklearn"),
+    ),
     "formats": ("Formats", ()),
     "plans": (
         "Plans, lazy tensors, semirings",
@@ -59,9 +62,17 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
             found[key] = (title, "", mine)
     found["tensor"] = ("The tensor", "", _with_members("openwork.Tensor", ow.Tensor))
     title, _, entries = found["dtypes"]
-    dtypes = tuple(n for n in ow._OTHERS["tensor.dtypes"] if n not in ("finfo", "iinfo", "isdtype"))
-    more = tuple(_entry(f"openwork.{n}", getattr(ow, n)) for n in ("finfo", "iinfo", "isdtype"))
-    found["dtypes"] = (title, f"Dtypes and constants: {', '.join(f'`{n}`' for n in dtypes)}.", (*entries, *more))
+    dtypes = tuple(
+        n for n in ow._OTHERS["tensor.dtypes"] if n not in ("finfo", "iinfo", "isdtype")
+    )
+    more = tuple(
+        _entry(f"openwork.{n}", getattr(ow, n)) for n in ("finfo", "iinfo", "isdtype")
+    )
+    found["dtypes"] = (
+        title,
+        f"Dtypes and constants: {', '.join(f'`{n}`' for n in dtypes)}.",
+        (*entries, *more),
+    )
     elsewhere = {
         "io",
         "masked",
@@ -74,27 +85,55 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
         homes = (*homes, *settings) if key == "settings" else homes
         names = [name for home in homes for name in ow._OTHERS[home]]
         names = {
-            "errors": [n for n in errors.__all__ if getattr(ow, n, None) is getattr(errors, n)],
+            "errors": [
+                n for n in errors.__all__ if getattr(ow, n, None) is getattr(errors, n)
+            ],
             "formats": ["format", "Format"],
         }.get(key, names)
-        found[key] = (title, "", tuple(e for n in names for e in _with_members(f"openwork.{n}", getattr(ow, n))))
+        found[key] = (
+            title,
+            "",
+            tuple(
+                e for n in names for e in _with_members(f"openwork.{n}", getattr(ow, n))
+            ),
+        )
     for key, title in MODULES.items():
         try:
             module = import_module(f"openwork.{key}")
         except ImportError as error:
-            found[key] = (title, f"This page was built without a library that it describes: {error}", ())
+            found[key] = (
+                title,
+                f"This page was built without a library that it describes: {error}",
+                (),
+            )
             continue
         head, *own = (
             (module.__doc__ or "").strip(),
             *(n for n in module.__all__ if n not in ow.__all__ or not _same(module, n)),
         )
         shared = [n for n in module.__all__ if n not in own]
-        here = [n for n in shared if f"openwork.{n}" not in {e.name for _, _, es in found.values() for e in es}]
+        here = [
+            n
+            for n in shared
+            if f"openwork.{n}"
+            not in {e.name for _, _, es in found.values() for e in es}
+        ]
         if set(shared) - set(here):
             head += f"\n\nAlso here: {', '.join(f'`{n}`' for n in shared if n not in here)}."
-        named = [*((f"openwork.{n}", n) for n in here), *((f"openwork.{key}.{n}", n) for n in own)]
-        found[key] = (title, head, tuple(e for name, n in named for e in _with_members(name, getattr(module, n))))
-    absent = set(ow.__all__) - {e.name.removeprefix("openwork.") for _, _, es in found.values() for e in es}
+        named = [
+            *((f"openwork.{n}", n) for n in here),
+            *((f"openwork.{key}.{n}", n) for n in own),
+        ]
+        found[key] = (
+            title,
+            head,
+            tuple(
+                e for name, n in named for e in _with_members(name, getattr(module, n))
+            ),
+        )
+    absent = set(ow.__all__) - {
+        e.name.removeprefix("openwork.") for _, _, es in found.values() for e in es
+    }
     absent -= {*dtypes, *MODULES}
     assert not absent, f"no page of the reference has {sorted(absent)}"
     return found
@@ -110,14 +149,33 @@ def _operation(o: Operation) -> Entry:
         )
         if value
     ]  # fmt: skip
-    also = [f"`A.{o.name}`" + ("" if o.attribute else "(...)")] if o.method or o.attribute else []
+    also = (
+        [f"`A.{o.name}`" + ("" if o.attribute else "(...)")]
+        if o.method or o.attribute
+        else []
+    )
     also += [f"`np.{n}(A)`" for n in numpy_names(o)]
     takes = [
-        word for word, value in (("masked tensors", o.masked is not None), ("lazy tensors, deferred", o.lazy)) if value
+        word
+        for word, value in (
+            ("masked tensors", o.masked is not None),
+            ("lazy tensors, deferred", o.lazy),
+        )
+        if value
     ]
-    facts = [("The result", "; ".join(rules)), ("Also", ", ".join(also)), ("Takes", ", ".join(takes))]
+    facts = [
+        ("The result", "; ".join(rules)),
+        ("Also", ", ".join(also)),
+        ("Takes", ", ".join(takes)),
+    ]
     entry = _entry(f"openwork.{o.name}", o.function)
-    return Entry(entry.name, entry.kind, entry.signature, entry.doc, "\n".join(f"- {a}: {b}" for a, b in facts if b))
+    return Entry(
+        entry.name,
+        entry.kind,
+        entry.signature,
+        entry.doc,
+        "\n".join(f"- {a}: {b}" for a, b in facts if b),
+    )
 
 
 def _same(module: Any, name: str) -> bool:
@@ -155,7 +213,12 @@ def _entry(name: str, value: Any, kind: str = "") -> Entry:
     if inspect.isclass(value):
         kind = "exception" if issubclass(value, BaseException) else "class"
     kind = kind or ("function" if callable(value) else "data")
-    return Entry(name, kind, _signature(value) if kind in ("function", "method", "class") else "", _first(value))
+    return Entry(
+        name,
+        kind,
+        _signature(value) if kind in ("function", "method", "class") else "",
+        _first(value),
+    )
 
 
 def _first(value: Any) -> str:
@@ -169,7 +232,11 @@ def _signature(value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
-    shown = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name not in ("self", "grad")]
+    shown = [
+        p.replace(annotation=p.empty)
+        for p in signature.parameters.values()
+        if p.name not in ("self", "grad")
+    ]
     text = str(signature.replace(parameters=shown, return_annotation=signature.empty))
     return _NOT_HERE.sub("...", text)
 
@@ -193,7 +260,11 @@ def page(title: str, head: str, entries: tuple[Entry, ...]) -> str:
     if len(entries) > 4:
         out += ["| name | what it is |", "| --- | --- |"]
         for entry in entries:
-            summary = markdown(" ".join(entry.doc.split("\n\n")[0].split())).strip().replace("\n", " ")
+            summary = (
+                markdown(" ".join(entry.doc.split("\n\n")[0].split()))
+                .strip()
+                .replace("\n", " ")
+            )
             out.append(f"| `{entry.name.removeprefix('openwork.')}` | {summary} |")
         out.append("")
     for entry in entries:

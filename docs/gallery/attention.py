@@ -24,7 +24,9 @@ print(f"{mask.nse} of {length**2} scores, {mask.density:.0%}")
 torch.manual_seed(0)
 q, k, v = (torch.randn(2, 4, length, 32) for _ in range(3))
 out = attend(mask, q, k, v)
-want = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=torch.as_tensor(dense) > 0)
+want = torch.nn.functional.scaled_dot_product_attention(
+    q, k, v, attn_mask=torch.as_tensor(dense) > 0
+)
 print(f"largest difference from torch's: {(out - want).abs().max():.0e}")
 assert torch.allclose(out, want, atol=1e-5)
 

@@ -21,8 +21,13 @@ if file.exists():
 else:
     rng = np.random.default_rng(0)
     profile = rng.gamma(0.15, 3, (4, 1200))
-    X = ow.asarray(rng.poisson(profile[rng.integers(0, 4, 900)]).astype(float), format="csr")
-print("10x" if file.exists() else "generated", f"{X.shape[0]} cells, {X.shape[1]} genes, {X.density:.1%} are not 0")
+    X = ow.asarray(
+        rng.poisson(profile[rng.integers(0, 4, 900)]).astype(float), format="csr"
+    )
+print(
+    "10x" if file.exists() else "generated",
+    f"{X.shape[0]} cells, {X.shape[1]} genes, {X.density:.1%} are not 0",
+)
 
 # %% Cells and genes that have too little are left out; sums are scaled; logarithms taken. All of it keeps
 # the structure.
@@ -38,7 +43,9 @@ print("share of the variance:", np.round(found.explained_variance_ratio, 3).toli
 # %% Every third cell, coloured by one gene.
 figure, ax = plt.subplots(figsize=(6, 4.4))
 marker = int(abs(found.components[1]).argmax())
-points = ax.scatter(*found.scores[::3, :2].T, c=X[::3, marker].to_numpy(), s=6, cmap="plasma")
+points = ax.scatter(
+    *found.scores[::3, :2].T, c=X[::3, marker].to_numpy(), s=6, cmap="plasma"
+)
 figure.colorbar(points, label="the gene of most weight in the second")
 ax.set(xlabel="first component", ylabel="second component", xticks=[], yticks=[])
 plt.show()

@@ -18,11 +18,15 @@ start = np.concatenate([node[:, :-1].ravel(), node[:-1].ravel()])
 end = np.concatenate([node[:, 1:].ravel(), node[1:].ravel()])
 edge = np.arange(len(start))
 ends = np.stack([np.tile(edge, 2), np.concatenate([start, end])])
-B = ow.sparse_coo_tensor(ends, np.repeat([1.0, -1.0], len(edge)), (len(edge), n * n)).asformat("csr")
+B = ow.sparse_coo_tensor(
+    ends, np.repeat([1.0, -1.0], len(edge)), (len(edge), n * n)
+).asformat("csr")
 
 # %% The crack: resistors that conduct a ten-thousandth.
 row, column = start // n, start % n
-conductance = np.where((abs(column - 30) <= 0) & (row > 10) & (edge < n * (n - 1)), 1e-4, 1.0)
+conductance = np.where(
+    (abs(column - 30) <= 0) & (row > 10) & (edge < n * (n - 1)), 1e-4, 1.0
+)
 G = B.T @ (B * conductance[:, None])
 print(f"{n * n} nodes, {len(edge)} resistors; the matrix has {G.nse} elements")
 
@@ -41,7 +45,11 @@ power = np.zeros(n * n)
 np.add.at(power, start, flow**2 / conductance)
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8))
 for ax, title, picture, map_ in zip(
-    axes, ("volts", "power, log10 of watts"), (voltage, np.log10(power + 1e-7)), ("RdBu_r", "inferno"), strict=True
+    axes,
+    ("volts", "power, log10 of watts"),
+    (voltage, np.log10(power + 1e-7)),
+    ("RdBu_r", "inferno"),
+    strict=True,
 ):
     figure.colorbar(ax.imshow(picture.reshape(n, n), cmap=map_), ax=ax)
     ax.set_title(title)

@@ -10,7 +10,9 @@ import numpy as np
 import openwork as ow
 
 # %% A matrix of five elements.
-A = ow.asarray(np.array([[0.0, 2, 0, 1], [3, 0, 0, 0], [0, 0, 0, 0], [0, 4, 5, 0]]), format="csr")
+A = ow.asarray(
+    np.array([[0.0, 2, 0, 1], [3, 0, 0, 0], [0, 0, 0, 0], [0, 4, 5, 0]]), format="csr"
+)
 
 # %% CSR has a node for each row, also for the empty one; DCSR leaves it out. COO has one pair of
 # coordinates for each element. Blocks of 2 by 2 store zeros where a block is not full.

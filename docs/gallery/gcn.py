@@ -20,13 +20,21 @@ cites = rng.integers(0, papers, (2, 12 * papers))
 stays = field[cites[0]] == field[cites[1]]
 cites = cites[:, (cites[0] != cites[1]) & (stays | (rng.random(cites.shape[1]) < 0.06))]
 edges = np.unique(np.concatenate([cites, cites[::-1]], axis=1), axis=1)
-A = ow.sparse_coo_tensor(torch.as_tensor(edges), torch.ones(edges.shape[1]), (papers, papers)).asformat("csr")
+A = ow.sparse_coo_tensor(
+    torch.as_tensor(edges), torch.ones(edges.shape[1]), (papers, papers)
+).asformat("csr")
 who = np.repeat(np.arange(papers), 12)
 own = field[who] * (words // fields) + rng.integers(0, words // fields, len(who))
-has = np.unique(np.stack([who, np.where(rng.random(len(who)) < 1 / 6, own, rng.integers(0, words, len(who)))]), axis=1)
-X = ow.sparse_coo_tensor(torch.as_tensor(has), torch.ones(has.shape[1]), (papers, words)).asformat("csr")
+of_field = rng.random(len(who)) < 1 / 6
+word = np.where(of_field, own, rng.integers(0, words, len(who)))
+has = np.unique(np.stack([who, word]), axis=1)
+X = ow.sparse_coo_tensor(
+    torch.as_tensor(has), torch.ones(has.shape[1]), (papers, words)
+).asformat("csr")
 labels = torch.as_tensor(field)
-train = torch.as_tensor(np.concatenate([np.flatnonzero(field == f)[:20] for f in range(fields)]))
+train = torch.as_tensor(
+    np.concatenate([np.flatnonzero(field == f)[:20] for f in range(fields)])
+)
 print(f"{papers} papers, {A.nse // 2} citations, {len(train)} labels")
 
 
@@ -34,7 +42,9 @@ print(f"{papers} papers, {A.nse // 2} citations, {len(train)} labels")
 def learn(graph):
     torch.manual_seed(0)
     first, second = GraphConv(words, 16), GraphConv(16, fields)
-    optimizer = torch.optim.Adam([*first.parameters(), *second.parameters()], lr=0.02, weight_decay=5e-4)
+    optimizer = torch.optim.Adam(
+        [*first.parameters(), *second.parameters()], lr=0.02, weight_decay=5e-4
+    )
     curve = []
     for _ in range(80):
         out = second(graph, torch.relu(first(graph, X)))
@@ -47,7 +57,9 @@ def learn(graph):
 
 curves = {
     "with citations": learn(normalized_adjacency(A)),
-    "words alone": learn(ow.asarray(ow.eye_array(papers, dtype=np.float32, format="csr"), like=torch)),
+    "words alone": learn(
+        ow.asarray(ow.eye_array(papers, dtype=np.float32, format="csr"), like=torch)
+    ),
 }
 for name, curve in curves.items():
     print(f"{name:15} {curve[-1]:.0%} right")

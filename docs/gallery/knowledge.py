@@ -27,7 +27,10 @@ sizes = tuple(int(m) + 1 for m in facts.max(axis=1))
 order = np.random.default_rng(1).permutation(facts.shape[1])
 hidden, known = np.split(facts[:, order], [facts.shape[1] // 10], axis=1)
 X = ow.sparse_coo_tensor(known, np.ones(known.shape[1]), sizes).coalesce()
-print("UMLS" if file.exists() else "generated", f"{X.shape}, {X.nse} known facts, {hidden.shape[1]} hidden ones")
+print(
+    "UMLS" if file.exists() else "generated",
+    f"{X.shape}, {X.nse} known facts, {hidden.shape[1]} hidden ones",
+)
 
 # %% How well does a model of each rank tell hidden facts from triples that are none? 50% is a guess. The
 # score of a triple is a sum of products of three numbers for each component, so only the triples asked for
@@ -38,14 +41,20 @@ ranks, told, fits = (2, 5, 10, 20, 40), [], []
 
 
 def score(model, triples):
-    return np.einsum("r,nr,nr,nr->n", model.weights, *(f[k] for f, k in zip(model.factors, triples, strict=True)))
+    return np.einsum(
+        "r,nr,nr,nr->n",
+        model.weights,
+        *(f[k] for f, k in zip(model.factors, triples, strict=True)),
+    )
 
 
 for rank in ranks:
     model = cp_als(X, rank, rng=0, maxiter=30)
     told.append((score(model, hidden)[:, None] > score(model, none)[None, :]).mean())
     fits.append(model.fit)
-    print(f"rank {rank:3}: fit {model.fit:.2f}, hidden facts above others {told[-1]:.1%}")
+    print(
+        f"rank {rank:3}: fit {model.fit:.2f}, hidden facts above others {told[-1]:.1%}"
+    )
 assert max(told) > 0.8
 
 # %%

@@ -31,13 +31,17 @@ print("airfoil1" if file.exists() else "generated grid", A.shape, A.nse)
 degrees = A.sum(axis=1).to_numpy()
 scale = ow.diags_array([1 / np.sqrt(degrees)], offsets=[0], format="csr")
 P = scale @ A @ scale
-values, vectors = linalg.eigsh(P + ow.eye_array(len(degrees), format="csr"), k=4, which="LA")
+values, vectors = linalg.eigsh(
+    P + ow.eye_array(len(degrees), format="csr"), k=4, which="LA"
+)
 place = (vectors / np.sqrt(degrees)[:, None])[:, np.argsort(-values)][:, 1:3]
 
 # %% Every edge as a line.
 rows, columns = ow.triu(A, k=1).asformat("coo").indices()
 figure, ax = plt.subplots(figsize=(6, 4.6))
-ends = np.stack([place[rows], place[columns], np.full((len(rows), 2), np.nan)], axis=1).reshape(-1, 2)
+ends = np.stack(
+    [place[rows], place[columns], np.full((len(rows), 2), np.nan)], axis=1
+).reshape(-1, 2)
 ax.plot(*ends.T, linewidth=0.25)
 ax.set_axis_off()
 plt.show()

@@ -36,7 +36,8 @@ assert np.allclose(rank, graph.pagerank(A), atol=1e-6)
 # where there is no way.
 votes = A.sum(axis=0).to_numpy()
 steps = graph.bfs(A.T, rank.argmax())
-print("reached in steps:", dict(zip(*(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True)))
+reached, users = np.unique(steps, return_counts=True)
+print("reached in steps:", dict(zip(reached.tolist(), users.tolist(), strict=True)))
 figure, ax = plt.subplots(figsize=(6, 4))
 far = steps < 0
 ax.scatter(votes[far] + 1, rank[far], c="#80838860", s=7)

@@ -12,7 +12,9 @@ from openwork import linalg
 
 # %% The operator of the whole square is a Kronecker sum of the operator of a line.
 n = 120
-line = ow.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1])
+line = ow.diags_array(
+    [-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1]
+)
 square = ow.kronsum(line, line, format="csr")
 
 # %% The plate is a part of it: rows and columns of the points inside.
@@ -26,7 +28,9 @@ b = np.full(len(points), 1 / n**2)
 # (jacobi) changes nothing.
 for name in (None, "jacobi", "ic0"):
     steps = []
-    heat, info = linalg.cg(A, b, M=name, rtol=1e-8, callback=lambda _, steps=steps: steps.append(0))
+    heat, info = linalg.cg(
+        A, b, M=name, rtol=1e-8, callback=lambda _, steps=steps: steps.append(0)
+    )
     assert info == 0
     print(f"{name or 'nothing':8} {len(steps):4} iterations")
 print(f"residual {np.linalg.norm(A @ heat - b) / np.linalg.norm(b):.0e}")

@@ -26,12 +26,16 @@ def trained(network, steps, rate=0.01):
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)
     for _ in range(steps):
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(network(pixels[train]), digits[train]).backward()
+        torch.nn.functional.cross_entropy(
+            network(pixels[train]), digits[train]
+        ).backward()
         optimizer.step()
     return (network(pixels[test]).argmax(1) == digits[test]).float().mean().item()
 
 
-network = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+network = torch.nn.Sequential(
+    torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)
+)
 print(f"dense       {trained(network, 150):.1%} right")
 
 # %% The same network with a part of its weights, as single elements and as blocks of 4 by 2.

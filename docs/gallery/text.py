@@ -19,25 +19,35 @@ import openwork as ow
 
 # %% The texts, without the words that would tell at once.
 said = {"numpy", "np", "scipy", "sp"}
-modules = {0: (np, np.linalg, np.fft, np.ma), 1: (scipy.linalg, scipy.signal, scipy.special, scipy.stats)}
-texts = {
-    (label, re.sub(r"\W", "", doc)[:300]): [w for w in re.findall(r"[a-z]{2,}", doc.lower()) if w not in said]
-    for label, homes in modules.items()
-    for home in homes
-    for name in sorted(dir(home))
-    if not name.startswith("_") and len(doc := getattr(getattr(home, name), "__doc__", None) or "") > 400
+modules = {
+    0: (np, np.linalg, np.fft, np.ma),
+    1: (scipy.linalg, scipy.signal, scipy.special, scipy.stats),
 }
+texts = {}
+for label, homes in modules.items():
+    for home in homes:
+        for name in sorted(dir(home)):
+            doc = getattr(getattr(home, name), "__doc__", None) or ""
+            if not name.startswith("_") and len(doc) > 400:
+                words = re.findall(r"[a-z]{2,}", doc.lower())
+                text = [w for w in words if w not in said]
+                texts[label, re.sub(r"\W", "", doc)[:300]] = text
 labels = np.array([label for label, _ in texts], float)
-words = sorted(w for w, n in Counter(w for text in texts.values() for w in set(text)).items() if n >= 3)
+found_in = Counter(w for text in texts.values() for w in set(text))
+words = sorted(w for w, n in found_in.items() if n >= 3)
 column = {w: k for k, w in enumerate(words)}
 
 # %% A row for each text. Repeated coordinates mean their sum, so counting is adding ones.
-pairs = np.array([(k, column[w]) for k, text in enumerate(texts.values()) for w in text if w in column]).T
-X = ow.sparse_coo_tensor(pairs, np.ones(pairs.shape[1]), (len(texts), len(words))).asformat("csr")
+pairs = [(k, w) for k, text in enumerate(texts.values()) for w in text if w in column]
+places = np.array([(k, column[w]) for k, w in pairs]).T
+shape = (len(texts), len(words))
+X = ow.sparse_coo_tensor(places, np.ones(len(pairs)), shape).asformat("csr")
 seen = X.pattern().sum(axis=0).to_numpy()
 X = np.log1p(X) * np.log(len(texts) / seen)
 X = X / np.sqrt((X * X).sum(axis=1).to_numpy())[:, None]
-print(f"{X.shape[0]} texts, {X.shape[1]} words, {X.density:.1%} of all counts are not 0")
+print(
+    f"{X.shape[0]} texts, {X.shape[1]} words, {X.density:.1%} of all counts are not 0"
+)
 
 # %% Four texts in five are learned from, the others asked about.
 order = np.random.default_rng(0).permutation(len(labels))
@@ -54,6 +64,8 @@ print(f"right on {right:.0%} of {len(test)} texts that it had not seen")
 # %% The words that decide.
 most = np.concatenate([np.argsort(w)[:10], np.argsort(w)[-10:]])
 figure, ax = plt.subplots(figsize=(6, 5))
-ax.barh([words[k] for k in most], w[most], color=["C0" if w[k] < 0 else "C1" for k in most])
+ax.barh(
+    [words[k] for k in most], w[most], color=["C0" if w[k] < 0 else "C1" for k in most]
+)
 ax.set_xlabel("NumPy        weight        SciPy")
 plt.show()

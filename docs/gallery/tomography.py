@@ -23,7 +23,9 @@ hit = (x >= 0) & (x < 1) & (y >= 0) & (y < 1)
 pixel = (y * n).astype(int) * n + (x * n).astype(int)
 ray = np.broadcast_to(np.arange(len(angle))[:, None], hit.shape)
 lengths = np.full(hit.sum(), step[0, 1] - step[0, 0])
-R = ow.sparse_coo_tensor(np.stack([ray[hit], pixel[hit]]), lengths, (directions * rays, n * n)).asformat("csr")
+R = ow.sparse_coo_tensor(
+    np.stack([ray[hit], pixel[hit]]), lengths, (directions * rays, n * n)
+).asformat("csr")
 print(f"{R.shape[0]} rays, {R.shape[1]} pixels, {R.density:.2%} of the matrix is not 0")
 
 # %% A body of three ellipses, its shadows with noise, and the image from these.
