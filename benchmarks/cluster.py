@@ -1,9 +1,10 @@
 """Methods over blocks on 0, 1 and 2 workers -> seconds of the clock and of processors; constants for scale_model.py.
 
-    python benchmarks/cluster.py [SIZE] [ROUNDS]
+    python benchmarks/cluster.py [SIZE] [ROUNDS] [NAME]
 
-Zero workers is openwork in this process, on one thread. Rounds are interleaved and the least of each is taken; on a
-machine that others use the processors' seconds, of client, scheduler and workers together, say more than the clock.
+Of the methods those whose name has NAME in it. Zero workers is openwork in this process, on one thread. Rounds are
+interleaved and the least of each is taken; on a machine that others use the processors' seconds, of client, scheduler
+and workers together, say more than the clock.
 """
 
 from __future__ import annotations
@@ -25,31 +26,44 @@ import openwork as ow
 from openwork import decomposition, graph, linalg
 from openwork.dask import BlockMatrix, BlockTensor
 
-Case = tuple[str, Any, Callable[[Any], Any]]
+Case = tuple[str, Callable[[], Any], Callable[[Any], Any]]
 
 
 def cases(size: float) -> list[Case]:
-    """(name, operand, method): each takes about a second where size is 1."""
+    """(name, what makes the operand, method): each takes about a second where size is 1."""
     rng = np.random.default_rng(0)
     n, tall = int(1e5 * size) + 1000, int(1e6 * size) + 100
-    A, heavy = _regular(n, 200), _regular(int(1e5 * size) + 1000, 500)
-    X = ow.random_array((tall, 1000), density=0.02, format="csr", rng=rng)
-    spd = (ow.eye(n).asformat("csr") * 400 + A + A.T).asformat("csr")
     g = int(500 * size**0.5) + 10
-    T = ow.random_array((g, g, g), density=4e6 * size / g**3, format="csf", rng=rng)
     wide, b, small = rng.random((n, 32)), np.ones(n), rng.random((1000, 16))
+
+    def square() -> Any:
+        return _regular(n, 200)
+
+    def long() -> Any:
+        return ow.random_array((tall, 1000), density=0.02, format="csr", rng=rng)
+
     return [
-        ("A @ x, 500 elements a row", heavy, lambda a: a @ np.ones(heavy.shape[1])),
-        ("A @ X, 32 columns", A, lambda a: a @ wide),
-        ("A.H @ (A @ X), tall, 16 columns", X, lambda a: _normal(a, small)),
-        ("gram, tall", X, lambda a: a.gram() if isinstance(a, BlockMatrix) else a.T @ a),
-        ("cg, 10 iterations", spd, lambda a: linalg.cg(a, b, rtol=0.0, atol=0.0, maxiter=10)),
-        ("randomized_svd, 8, tall", X, lambda a: linalg.randomized_svd(a, 8, oversample=8, iterations=2, rng=0)),
-        ("pagerank, 1e-4", A, lambda a: graph.pagerank(a, tolerance=1e-4 / n)),
-        ("components", A, graph.components),
-        ("cp_als, 8, 2 iterations", T, lambda a: decomposition.cp_als(a, 8, maxiter=2, tol=0.0, rng=0)),
-        ("graph convolutions, 2 layers", A, lambda a: _layers(a, wide)),
+        ("A @ x, 500 elements a row", lambda: _regular(n, 500), lambda a: a @ np.ones(n)),
+        ("A @ X, 32 columns", square, lambda a: a @ wide),
+        ("A @ X, 32 columns, 1,000 elements a row", lambda: _regular(n // 5, 1000), lambda a: a @ wide[: n // 5]),
+        ("A.H @ (A @ X), tall, 16 columns", long, lambda a: _normal(a, small)),
+        ("gram, tall", long, lambda a: a.gram() if isinstance(a, BlockMatrix) else a.T @ a),
+        ("cg, 10 iterations", lambda: _definite(n), lambda a: linalg.cg(a, b, rtol=0.0, atol=0.0, maxiter=10)),
+        ("randomized_svd, 8, tall", long, lambda a: linalg.randomized_svd(a, 8, oversample=8, iterations=2, rng=0)),
+        ("pagerank, 1e-4", square, lambda a: graph.pagerank(a, tolerance=1e-4 / n)),
+        ("components", square, graph.components),
+        (
+            "cp_als, 8, 2 iterations",
+            lambda: ow.random_array((g, g, g), density=4e6 * size / g**3, format="csf", rng=rng),
+            lambda a: decomposition.cp_als(a, 8, maxiter=2, tol=0.0, rng=0),
+        ),
+        ("graph convolutions, 2 layers", square, lambda a: _layers(a, wide)),
     ]
+
+
+def _definite(n: int) -> ow.Tensor:
+    A = _regular(n, 200)
+    return (ow.eye(n).asformat("csr") * 400 + A + A.T).asformat("csr")
 
 
 def _regular(n: int, each: int) -> ow.Tensor:
@@ -103,14 +117,15 @@ def constants(client: Any) -> None:
     print(f"bytes of vectors {M.blocks.predicted() / max(transfer - product, 1e-9) / 1e9:.2f} GB/s")
 
 
-def main(size: float = 1.0, rounds: int = 3) -> None:
+def main(size: float = 1.0, rounds: int = 3, name: str = "") -> None:
     """Print a row for each case."""
-    todo = cases(size)
+    todo = [case for case in cases(size) if name in case[0]]
     best: dict[tuple[str, int], tuple[float, float]] = {}
     with threadpool_limits(1):
         clusters = [LocalCluster(n_workers=k, threads_per_worker=1, dashboard_address=None) for k in (1, 2)]
         clients = [Client(c) for c in clusters]
-        for name, operand, method in todo:
+        for name, make, method in todo:
+            operand = make()
             kept = BlockTensor if operand.ndim > 2 else BlockMatrix
             operands = [operand, *(kept(operand, k, client=c) for k, c in enumerate(clients, 1))]
             for _ in range(rounds + 1):  # the first compiles
@@ -122,6 +137,7 @@ def main(size: float = 1.0, rounds: int = 3) -> None:
             times = " | ".join(f"{w:.2f}, {c:.2f}" for w, c in zip(wall, cpu, strict=True))
             ratios = f"{wall[1] / wall[0]:.2f}, {cpu[1] / cpu[0]:.2f} | {wall[0] / wall[2]:.2f}"
             print(f"| {name} | {operand.nse:,} | {times} | {ratios} |", flush=True)
+            del operand, operands
         constants(clients[0])
         for c, cluster in zip(clients, clusters, strict=True):
             c.close()
@@ -129,4 +145,4 @@ def main(size: float = 1.0, rounds: int = 3) -> None:
 
 
 if __name__ == "__main__":
-    main(*(kind(text) for kind, text in zip((float, int), sys.argv[1:], strict=False)))
+    main(*(kind(text) for kind, text in zip((float, int, str), sys.argv[1:], strict=False)))

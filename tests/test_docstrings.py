@@ -20,7 +20,8 @@ import openwork as ow
 
 TORCH = getattr(find_spec("torch"), "origin", None) is not None
 """Whether torch is installed: a folder of that name is none."""
-MODULES = ("", "linalg", "graph", "decomposition", "plot", "masked", "io", *(("nn", "torch") if TORCH else ()))
+DASK = ("dask",) if find_spec("dask") and find_spec("distributed") else ()
+MODULES = ("", "linalg", "graph", "decomposition", "plot", "masked", "io", *DASK, *(("nn", "torch") if TORCH else ()))
 
 
 def public() -> Iterator[tuple[str, Any]]:

@@ -22,7 +22,7 @@ from openwork.runtime.result_rules import DTYPES, FILLS, FORMATS, SHAPES
 FOLDER = Path(__file__).resolve().parents[1] / "reference"
 MODULES = {
     "linalg": "Linear algebra", "graph": "Graphs", "nn": "Layers for torch", "masked": "Masked tensors",
-    "decomposition": "Decompositions", "plot": "Pictures", "io": "Files",
+    "decomposition": "Decompositions", "plot": "Pictures", "io": "Files", "dask": "Dask",
 }  # fmt: skip
 OTHERS = {
     "making": (

@@ -159,6 +159,39 @@ def test_arrays_that_are_made_like_a_tensor_are_tensors() -> None:
         np.array([[1.0]], ndmax=1, like=t)
 
 
+def test_the_backend_of_arrays() -> None:
+    import openwork.dask  # noqa: F401  the entry point of an installed package
+
+    with dask.config.set(scheduler="sync"):
+        plain = da.from_array(X, chunks=(4, 3))
+        a = plain.to_backend("openwork", format="csr")
+        assert a._meta.format == a.blocks[1, 1].compute().format == ow.format("csr")
+        assert a.to_backend("openwork") is a
+        assert np.array_equal(a.to_backend("openwork", format="csc").compute().to_numpy(), X)
+        assert plain.to_backend("openwork").compute().format == ow.format("coo")
+        back = a.to_backend("numpy").compute()
+        assert isinstance(back, np.ndarray)
+        assert np.array_equal(back, X)
+        with dask.config.set({"array.backend": "openwork"}):
+            made = [da.zeros((4, 3), chunks=2, format="csr"), da.ones((4, 3)), da.full(5, 7, dtype="i4"), da.empty(3)]
+            assert isinstance(da.arange(5, chunks=2).compute(), ow.Tensor)
+            assert da.random.default_rng(0).random(4).compute().shape == (4,)
+        for x, number, dtype in zip(made, (0, 1, 7, 0), ("f8", "f8", "i4", "f8"), strict=True):
+            t = x.compute()
+            assert isinstance(x._meta, ow.Tensor)
+            assert (t.nse, t.fill_value, t.dtype) == (0, number, np.dtype(dtype))
+        assert made[0].compute().format == ow.format("csr")
+
+
+def test_what_chunks_of_other_extents_count() -> None:
+    """Sums over a dimension whose chunks are uneven, of which two stay."""
+    x = np.where(_draw.random((2, 3, 4)) < 0.6, 0, 1.0)
+    x[0, 0, 0] = np.nan
+    a = da.from_array(ow.asarray(x, format="csf"), chunks=(1, 2, 2))
+    found = da.nanmean(a, axis=1).compute(scheduler="sync")
+    np.testing.assert_allclose(found.to_numpy(), np.nanmean(x, axis=1))
+
+
 def test_refused_without_being_made_dense() -> None:
     a = da.from_array(ow.asarray(X, format="csr"), chunks=(4, 6))
     with pytest.raises(ow.UnsupportedError), dask.config.set(scheduler="sync"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import signal
 import subprocess
@@ -129,8 +130,12 @@ def test_methods_over_blocks_are_those_over_the_matrix(client: Any) -> None:
     A = BlockMatrix(t, 3, client=client)
     options = {"damping": 0.5, "tolerance": 1e-4}
     assert np.allclose(graph.pagerank(A, **options), graph.pagerank(t, **options))
-    for one, other in zip(graph.components(A), graph.components(t), strict=True):
-        assert np.array_equal(one, other)
+    index_sets = (np.arange(0, 24, 2), np.arange(1, 24, 2))
+    parts = type(partition(t, 2))((24, 24), (index_sets, (slice(0, 24),)), (0, 0), ())
+    for cut in (1, 5, partition(t, 6, by="grid"), parts):  # the forests of blocks are merged as a tree
+        for one, other in zip(graph.components(BlockMatrix(t, cut, client=client)), graph.components(t), strict=True):
+            assert np.array_equal(one, other)
+    assert np.allclose(BlockMatrix(t, 5, client=client).gram().to_numpy(), SQUARE.T @ SQUARE)
     S = BlockMatrix(csr(np.eye(24) * 4 + (SQUARE + SQUARE.T) / 4), 2, client=client)
     b = np.ones(24)
     x, info = linalg.cg(S, b)
@@ -188,6 +193,12 @@ def test_a_damaged_block_is_named() -> None:
     sent[-5] ^= 1
     with pytest.raises(ow.BlockError, match=r"block 7 .rows 0 to 23.*is damaged"):
         distributed.protocol.deserialize_bytes(bytes(sent))
+
+
+@pytest.mark.parametrize("made", [BlockMatrix, BlockTensor])
+def test_examples(made: Any) -> None:
+    test = doctest.DocTestParser().get_doctest(made.__doc__, {"np": np, "ow": ow}, made.__name__, None, 0)
+    assert doctest.DocTestRunner().run(test) == doctest.TestResults(0, len(test.examples))
 
 
 def test_what_is_refused(client: Any) -> None:

@@ -1,8 +1,9 @@
 """Tensors as chunks of Dask arrays, and sparse matrices and tensors in blocks that stay on Dask's workers.
 
 For chunks there is nothing to call. Dask finds the sizes of Tensors by the entry point "dask.sizeof" of the installed
-package, the rest is registered when it first asks for a Tensor's token, which is how Tensors get into its
-arrays, or when `distributed` is imported; to import `openwork.dask` does it at once.
+package, `x.to_backend("openwork", format="csr")` by "dask.array.backends"; the rest is registered when it first asks
+for a Tensor's token, which is how Tensors get into its arrays, or when `distributed` is imported; to import
+`openwork.dask` does it at once.
 
 `BlockMatrix` is a linear operator over blocks on workers, `BlockTensor` the same for more dimensions, `partition` says
 how a tensor is cut and what products send. They need `distributed`, which is imported when they are first used.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..interop.dask import register
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
+from .backend import register_backend as _register_backend
 from .partition import Partition, partition
 from .vectors import cg, pagerank
 
@@ -38,3 +40,4 @@ def __getattr__(name: str) -> Any:
 
 
 register()
+_register_backend()

@@ -15,7 +15,7 @@ from distributed.protocol.serialize import dask_deserialize, dask_serialize, des
 
 from ..decomposition.operands import host
 from ..errors import BlockError
-from ..graph.traversal import first_nodes
+from ..graph.traversal import first_nodes, first_nodes_of_rows
 from ..interop.layouts import sparse_coo_tensor
 from ..interop.sources import asarray
 from ..ops.products.matmul import matmul
@@ -24,7 +24,9 @@ from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
 from .partition import Array, Indices, length, rows_sent
 
-__all__ = ["Block", "block", "cut", "forest", "gram", "normal_product", "places", "product", "square_sum"]
+__all__ = [
+    "Block", "block", "cut", "forest", "gram", "merged_forests", "normal_product", "places", "product", "square_sum",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,18 +110,46 @@ def square_sum(b: Block) -> float:
 
 
 def forest(b: Block) -> tuple[Array, Array]:
-    """Nodes that have edges in the block, and for each the first node of its component there.
+    """Nodes that are not the first of their component in the block, sorted, and for each that first node.
 
     The pairs are edges of a graph with the same components as the block's.
     """
+    rows, columns = b.places
+    if isinstance(rows, slice) and isinstance(columns, slice):
+        return _forest_of_rows(b.tensor.asformat("csr"), rows, columns)
     coo = b.tensor.asformat("coo")
     u, v = (to_numpy(c) for c in coo._storage.crd if c is not None)
     ends = [p.start + c if isinstance(p, slice) else p[c] for p, c in zip(b.places, (u, v), strict=True)]
-    mark = np.zeros(1 + max((int(e.max()) for e in ends if len(e)), default=-1), np.bool_)
-    for e in ends:
+    return _forest(ends[0], ends[1])
+
+
+def _forest_of_rows(t: Tensor, rows: slice, columns: slice) -> tuple[Array, Array]:
+    """The forest of a block of rows, whose edges are neither sorted nor numbered anew."""
+    n = max(rows.stop, columns.stop)
+    inner, crd = (to_numpy(x) for x in (t._storage.pos[1], t._storage.crd[1]) if x is not None)
+    pos = np.zeros(n + 1, inner.dtype)
+    pos[rows.start : rows.stop + 1] = inner
+    pos[rows.stop + 1 :] = inner[-1]
+    crd = crd + crd.dtype.type(columns.start) if columns.start else crd
+    first = first_nodes_of_rows(pos, crd, n)
+    nodes = np.flatnonzero(first != np.arange(n))
+    return nodes, first[nodes]
+
+
+def merged_forests(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The forest of two together."""
+    return _forest(*(np.concatenate(ends) for ends in zip(one, other, strict=True)))
+
+
+def _forest(u: Array, v: Array) -> tuple[Array, Array]:
+    """The same of edges; memory for the nodes up to the last."""
+    mark = np.zeros(1 + max((int(e.max()) for e in (u, v) if len(e)), default=-1), np.bool_)
+    for e in (u, v):
         mark[e] = True
     nodes, number = np.flatnonzero(mark), np.cumsum(mark) - 1
-    return nodes, nodes[first_nodes(number[ends[0]], number[ends[1]], len(nodes))]
+    first = first_nodes(number[u], number[v], len(nodes))
+    later = np.flatnonzero(first != np.arange(len(nodes)))
+    return nodes[later], nodes[first[later]]
 
 
 def _serialize(b: Block) -> tuple[dict[str, Any], list[Any]]:

@@ -41,6 +41,17 @@ def from_file(path: Path_, rows: int | None = None, *, variable: str | None = No
 
     Returns: a dask.array.Array whose chunks are Tensors in the format of the file. Raises UnsupportedError where rows
     are not stored one after the other, as in CSC: `ow.convert(path, other, format="csr")`.
+    Cost: of the call, that of opening the file; of a task, O(elements of its rows).
+    See also: to_file, open, convert.
+
+    Examples
+    --------
+    >>> ow.write("A.ow", ow.eye_array(4, format="csr"))
+    >>> x = ow.dask.from_file("A.ow", rows=2)
+    >>> x.chunks
+    ((2, 2), (4,))
+    >>> (x @ np.ones(4)).compute()
+    array([1., 1., 1., 1.])
     """
     import dask.array as da
     from dask.base import tokenize
@@ -70,6 +81,17 @@ def to_file(x: Any, path: Path_, *, format: object = None, memory: Size | None =
     x : an array of Dask, whose blocks of rows are computed one at a time, on whatever scheduler is in use
     path : `.ow`, `.npz`, `.bsp.h5` or `.bsp.zarr`
     format, memory : as of `ow.convert`; sorted coordinates by default
+
+    Guarantees: the file is written whole, or is as it was. Cost: O(nse) beside that of the blocks.
+    Raises what `io.write_parts` raises.
+    See also: from_file, io.write_parts.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> ow.dask.to_file(da.from_array(np.eye(4), chunks=2), "B.ow", format="csr")
+    >>> ow.open("B.ow").nse
+    4
     """
 
     def blocks() -> Iterator[tuple[list[Any], Any]]:

@@ -1,12 +1,13 @@
 """A tensor or an array of Dask -> blocks that stay on workers, and products of them with arrays of the client.
 
-A product is one task for each block, which is sent the rows that it reads and gives back the rows that it writes. The
-client adds what overlaps. Blocks of Dask's chunks are computed again by Dask where a worker is lost, blocks of a Tensor
-are sent again by the client.
+A product is one message to each worker, with the rows that its blocks read, and one back with the rows that they
+write. The client adds what overlaps. Blocks of Dask's chunks are computed again by Dask where a worker is lost, blocks
+of a Tensor are sent again by the client.
 """
 
 from __future__ import annotations
 
+import time
 from asyncio import gather
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
@@ -27,14 +28,15 @@ from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from . import block as blocks
 from .partition import Array, Indices, Partition, length, partition, sent_bytes
+from .runner import BlockRunner, LostWorkerError, run_on_workers
 
 __all__ = ["BlockTensor"]
 
 _ATTEMPTS = 3
 _PATIENCE = 60
 """Seconds to wait for a worker where all are gone."""
-_EMBEDDED = 1 << 22
-"""Bytes of a product's arrays that go with the tasks, by the scheduler; more are sent to the workers at once."""
+_NOTICE = 5
+"""Seconds in which the scheduler notices that a worker has gone."""
 
 
 class BlockTensor:
@@ -50,6 +52,18 @@ class BlockTensor:
     `mttkrp` is the product of all decompositions, and `mttkrp([None, X], 0)` that of a matrix. `sent` counts the bytes
     of the arrays of all products, `predicted` says them of one.
     Raises BlockError, which names blocks, where they cannot be had.
+
+    Examples
+    --------
+    >>> from distributed import Client
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    >>> K = ow.dask.BlockTensor(ow.asarray(np.ones((2, 2, 2)), format="csf"), 2)
+    >>> K.mttkrp([None, np.ones((2, 1)), np.ones((2, 1))], 0)
+    array([[4.],
+           [4.]])
+    >>> round(ow.decomposition.cp_als(K, 1, rng=0).fit, 3)
+    1.0
+    >>> client.close()
     """
 
     def __init__(
@@ -60,7 +74,8 @@ class BlockTensor:
         self.timeout = timeout
         self.sent = 0
         self._source: Tensor | None = None
-        self._located: list[str | None] | None = None
+        self._located: list[str] | None = None
+        self._runners: dict[str, Any] = {}
         if dask.is_dask_collection(source):
             self._from_chunks(source)
         else:
@@ -103,7 +118,7 @@ class BlockTensor:
         self.names = [_name(k, sets) for k, sets in enumerate(self._sets)]
         made = [self._make(k) for k in range(len(self._sets))]
         self.places = [b.places for b in made]
-        self.futures = self._scatter(made, [None] * len(made))
+        self.futures = self._scatter(made)
 
     def _make(self, k: int) -> blocks.Block:
         assert self._source is not None
@@ -137,6 +152,8 @@ class BlockTensor:
 
     def assembled(self, parts: list[Array], dim: int) -> Array:
         """Rows that blocks gave at their places along a dimension -> all rows, added where several gave some."""
+        if len(parts) == 1 and len(parts[0]) == self.shape[dim]:
+            return parts[0]
         alone = all(n == 1 for k, n in enumerate(self._grid) if k != dim)
         out = np.zeros((self.shape[dim], *parts[0].shape[1:]), np.result_type(*parts))
         for places, part in zip(self.places, parts, strict=True):
@@ -152,78 +169,115 @@ class BlockTensor:
 
     def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """`function(block, *arguments)` of every block, where it is; again where workers are lost meanwhile."""
-        down = sum(_nbytes(a) for a in arguments)
+        found: list[Any] = self._attempted(lambda: self._run(function, arguments))
+        self.sent += sum(map(_nbytes, arguments)) + sum(map(_nbytes, found))
+        return found
+
+    def reduced(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], merge: Callable[[Any, Any], Any]
+    ) -> Any:
+        """`merge` of `function(block, *arguments)` of all blocks, a tree on the workers: its root."""
+        if len(self.futures) == 1:
+            return self.map(function, [arguments])[0]
+
+        def tree() -> Any:
+            self._homes()
+            parts = self.client.map(_apply, self.futures, function=function, arguments=arguments, pure=False)
+            while len(parts) > 1:
+                pairs = [
+                    self.client.submit(merge, parts[k], parts[k + 1], pure=False) for k in range(0, len(parts) - 1, 2)
+                ]
+                parts = pairs + parts[2 * len(pairs) :]
+            return self.client.gather(parts, direct=True)[0]
+
+        found = self._attempted(tree)
+        self.sent += _nbytes(found)
+        return found
+
+    def _attempted(self, call: Callable[[], Any]) -> Any:
+        """The result of a call; what was lost with a worker is made again before the next attempt."""
         for attempt in range(_ATTEMPTS):
             try:
-                found = self._run(function, arguments, down)
+                return call()
             except (CancelledError, KilledWorker, CommClosedError, OSError) as error:
                 if attempt == _ATTEMPTS - 1:
-                    lost = self._lost() or "a block"
+                    lost = ", ".join(self.names[k] for k in self._gone()) or "a block"
                     raise BlockError(
                         f"{lost} could not be had in {_ATTEMPTS} attempts: {error}\n  help: the logs of the workers"
                     ) from error
-                self._renew()
-            else:
-                self.sent += down + sum(_nbytes(x) for x in found)
-                return found
+                self._renew(error)
         raise AssertionError
 
-    def _run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], size: int = 0) -> list[Any]:
-        """The tasks, and their results on the client."""
-        sent = self._scatter(list(arguments), self._homes()) if size > _EMBEDDED else list(arguments)
-        tasks = self.client.map(_apply, self.futures, sent, function=function, pure=False, retries=1)
-        if self.timeout is not None:
-            try:
-                wait(tasks, timeout=self.timeout)
-            except TimeoutError:
-                late = ", ".join(name for name, t in zip(self.names, tasks, strict=True) if not t.done())
-                self.client.cancel(tasks)
-                raise BlockError(
-                    f"{late}: no result in {self.timeout} s\n  help: timeout=, or fewer rows in it"
-                ) from None
-        found: list[Any] = self.client.gather(tasks, direct=True)
-        return found
+    def _run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        homes = self._homes()
+        keys = [f.key for f in self.futures]
+        return run_on_workers(self.client, self._runners, homes, keys, self.names, function, arguments, self.timeout)
 
-    def _scatter(self, objects: list[Any], homes: list[str | None]) -> list[Any]:
-        """Futures of objects, each on the worker with this address; on one by turns without."""
-        chosen = homes if all(homes) else self._by_turns(homes)
+    def _scatter(self, objects: list[Any]) -> list[Any]:
+        """Futures of objects, which are sent to the workers by turns."""
+        if not self.client.nthreads():
+            self.client.wait_for_workers(1, timeout=_PATIENCE)
+        workers = list(self.client.nthreads())
 
         async def send() -> list[Any]:
             options = {"direct": True, "hash": False, "asynchronous": True}
-            waiting = [self.client.scatter([x], workers=[w], **options) for x, w in zip(objects, chosen, strict=True)]
+            homes = (workers[k % len(workers)] for k in range(len(objects)))
+            waiting = [self.client.scatter([x], workers=[w], **options) for x, w in zip(objects, homes, strict=True)]
             return list(await gather(*waiting))
 
         return [future for (future,) in self.client.sync(send)]
 
-    def _by_turns(self, homes: list[str | None]) -> list[str | None]:
-        if not self.client.nthreads():
-            self.client.wait_for_workers(1, timeout=_PATIENCE)
-        workers = list(self.client.nthreads())
-        return [home or workers[k % len(workers)] for k, home in enumerate(homes)]
-
-    def _homes(self) -> list[str | None]:
-        """A worker that has each block, None where there is none: asked for once, and again after a loss."""
+    def _homes(self) -> list[str]:
+        """A worker that has each block, and a runner there: asked for once, and again after a loss."""
         if self._located is None:
+            self._wait_for_blocks()
             located = self.client.who_has(self.futures)
-            self._located = [next(iter(located.get(f.key, ())), None) for f in self.futures]
+            homes = [next(iter(located.get(f.key, ())), "") for f in self.futures]
+            if not all(homes):
+                raise CommClosedError(f"no worker has {self.names[homes.index('')]}")
+            for home in set(homes) - set(self._runners):
+                self._runners[home] = self.client.submit(BlockRunner, actor=True, workers=[home], pure=False)
+            wait(list(self._runners.values()), timeout=_PATIENCE)
+            self._located = homes
         return self._located
 
-    def _lost(self) -> str:
-        return ", ".join(
-            name for name, f in zip(self.names, self.futures, strict=True) if f.status in ("cancelled", "lost")
-        )
+    def _wait_for_blocks(self) -> None:
+        """Until all blocks are made. Raises what went wrong with one."""
+        try:
+            wait([f for f in self.futures if not f.done()], timeout=self.timeout)
+        except TimeoutError:
+            late = ", ".join(name for name, f in zip(self.names, self.futures, strict=True) if not f.done())
+            raise BlockError(f"{late}: not there in {self.timeout} s\n  help: timeout=, or smaller chunks") from None
+        for f in self.futures:
+            if f.status == "error":
+                f.result()
 
-    def _renew(self) -> None:
+    def _gone(self) -> list[int]:
+        """The blocks that no worker has."""
+        located = self.client.who_has([f for f in self.futures if not f.cancelled()])
+        return [k for k, f in enumerate(self.futures) if not located.get(f.key)]
+
+    def _renew(self, error: BaseException) -> None:
         """Send the blocks again that no worker has; Dask is asked to compute those that are its own."""
         self._located = None
-        gone = [k for k, f in enumerate(self.futures) if f.status in ("cancelled", "lost")]
+        self._runners.clear()
+        if isinstance(error, LostWorkerError):
+            self._wait_for_loss(error.address)
+        gone = self._gone()
         if gone and self._source is None:
             for k in gone:
-                self.futures[k].retry()
+                if self.futures[k].status in ("cancelled", "lost", "error"):
+                    self.futures[k].retry()
         elif gone:
-            made = self._scatter([self._make(k) for k in gone], [None] * len(gone))
+            made = self._scatter([self._make(k) for k in gone])
             for k, future in zip(gone, made, strict=True):
                 self.futures[k] = future
+
+    def _wait_for_loss(self, address: str) -> None:
+        """Until the scheduler knows what the client saw first, that a worker has gone; a while where it has not."""
+        end = time.monotonic() + _NOTICE
+        while address in self.client.nthreads() and time.monotonic() < end:
+            time.sleep(0.02)
 
     def __repr__(self) -> str:
         workers = {w for homes in self.client.who_has(self.futures).values() for w in homes}
@@ -240,7 +294,7 @@ def _last_client() -> Client:
         ) from error
 
 
-def _apply(b: blocks.Block, arguments: tuple[Any, ...], function: Callable[..., Any]) -> Any:
+def _apply(b: blocks.Block, *, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return function(b, *arguments)
 
 

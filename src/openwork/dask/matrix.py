@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from operator import add
 from typing import Any
 
@@ -31,8 +30,15 @@ class BlockMatrix(LinearOperator):  # type: ignore[misc]
 
     Examples
     --------
-        A = ow.dask.BlockMatrix(t)
-        x, info = ow.linalg.cg(A, b)
+    >>> from distributed import Client
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    >>> A = ow.dask.BlockMatrix(ow.eye_array(4, format="csr") * 2, 2)
+    >>> x, info = ow.linalg.cg(A, np.ones(4))
+    >>> x
+    array([0.5, 0.5, 0.5, 0.5])
+    >>> A.gram().nse
+    4
+    >>> client.close()
     """
 
     def __init__(
@@ -57,10 +63,10 @@ class BlockMatrix(LinearOperator):  # type: ignore[misc]
         return self._rmatmat(y.reshape(-1))
 
     def gram(self) -> Tensor:
-        """A.T @ A, sparse, of which each worker computes its part. Columns may not be cut."""
+        """A.T @ A, sparse; the blocks' parts are added on the workers, as a tree. Columns may not be cut."""
         self._rows_only("gram")
-        parts: list[Tensor] = self.blocks.map(blocks.gram, [(self.shape[1],)] * len(self.blocks.futures))
-        return reduce(add, parts)
+        found: Tensor = self.blocks.reduced(blocks.gram, (self.shape[1],), add)
+        return found
 
     def normal_matmat(self, x: Any) -> Array:
         """A.H @ (A @ x) in one step: rows of x go out and come back, nothing of the size of A's rows is sent."""
@@ -74,10 +80,12 @@ class BlockMatrix(LinearOperator):  # type: ignore[misc]
         return self.blocks.assembled(self.blocks.map(blocks.normal_product, arguments), 1)
 
     def forest(self) -> tuple[Array, Array]:
-        """Edges of a graph with the same weak components, at most one for each node and block: `graph.components`."""
-        pairs = self.blocks.map(blocks.forest, [()] * len(self.blocks.futures))
-        nodes, first = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
-        return nodes, first
+        """Edges of a graph with the same weak components, less than one for each node: `graph.components`.
+
+        The blocks' forests are merged on the workers, as a tree.
+        """
+        found: tuple[Array, Array] = self.blocks.reduced(blocks.forest, (), blocks.merged_forests)
+        return found
 
     def _rows_only(self, operation: str) -> None:
         if self.blocks._grid[1] > 1:

@@ -103,6 +103,16 @@ def partition(a: Any, parts: int, *, by: str = "nse") -> Partition:
     Cost: O(nse). Raises ShapeError for more parts than rows, UnsupportedError where pymetis is not installed
     (`pip install openwork[partition]`).
     Source: Karypis and Kumar, A fast and high quality multilevel scheme for partitioning irregular graphs, SISC 1998.
+    See also: BlockMatrix, BlockTensor.
+
+    Examples
+    --------
+    >>> cut = ow.dask.partition(ow.eye_array(4, format="csr"), 2)
+    >>> print(cut)
+    block  nse  coordinates sent  by A @ x
+    0  2  2 x 2  32 B
+    1  2  2 x 2  32 B
+    all  4  imbalance 1.00  64 B
     """
     t = a if isinstance(a, Tensor) else asarray(a)
     parts = integer(parts, "partition", "parts", boolean=False)

@@ -162,8 +162,16 @@ def _of_forest(A: Any, connection: str) -> tuple[int, Any]:
 def first_nodes(u: Array, v: Array, n: int) -> Array:
     """The first node of the weak component of each of n nodes, for edges from u to v."""
     pos = np.concatenate([[0], np.cumsum(np.bincount(u, minlength=n))]).astype(np.int64)
-    crd = (v if (u[1:] >= u[:-1]).all() else v[np.argsort(u, kind="stable")]).astype(np.int64)
-    root, labels, count = np.arange(n), np.zeros(n, np.int64), np.zeros(1, np.int64)
-    kernel("components", crd.dtype)(n + len(crd), pos, crd, root, labels, count, n)
-    firsts: Array = np.unique(labels, return_index=True)[1]
+    crd = v if (u[1:] >= u[:-1]).all() else v[np.argsort(u, kind="stable")]
+    return first_nodes_of_rows(pos, crd, n)
+
+
+def first_nodes_of_rows(pos: Array, crd: Array, n: int) -> Array:
+    """The first node of the weak component of each of n nodes, for edges as compressed rows: `pos` is of n + 1."""
+    kind = np.promote_types(pos.dtype, crd.dtype)
+    pos, crd = (x.astype(kind, copy=False) for x in (pos, crd))
+    root, labels, count = np.arange(n, dtype=kind), np.zeros(n, kind), np.zeros(1, np.int64)
+    kernel("components", kind)(n + len(crd), pos, crd, root, labels, count, n)
+    highest = np.maximum.accumulate(labels)  # components are numbered in the order of their first nodes
+    firsts: Array = np.flatnonzero(np.diff(highest, prepend=-1))
     return firsts[labels]
