@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -209,3 +210,32 @@ def test_the_stamp_is_of_sources_alone(tmp_path: Path, monkeypatch: pytest.Monke
     assert disk._stamp.__wrapped__() == before
     (folder / "emit.py").write_text("a = 12\n")
     assert disk._stamp.__wrapped__() != before
+
+
+def test_the_stamp_is_of_the_tuned_numbers_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They decide schedules, and distances of prefetches in the code itself."""
+    monkeypatch.setattr(disk, "__file__", str(tmp_path / "codegen" / "disk.py"))
+    before = disk._stamp.__wrapped__()
+    (tmp_path / "tuning.py").write_text("AHEAD = 8\n")
+    assert disk._stamp.__wrapped__() != before
+
+
+def test_the_key_of_a_kernel_that_is_written_as_text_is_the_text(files: Path) -> None:
+    text = SCALE.replace("f64", "T")
+    found = cache.of_text(text, T="f64")
+    assert cache.of_text(text, T="f64") is found
+    assert cache.of_text(text, T="f32") is not found
+    other = cache.of_text(text.replace("*", "+"), T="f64")
+    np.testing.assert_array_equal(scaled(other)[1:4] - scaled(found)[1:4], [1.0, -0.5, -2.0])
+    assert len(list(files.glob("*.owk"))) == 3
+
+
+def test_only_what_the_stamp_is_of_makes_kernels() -> None:
+    """A module elsewhere that builds one, or reads its text, would be given what an earlier version of it has left."""
+    package = Path(disk.__file__).parent.parent
+    makers = [
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if re.search(r"ir\.text import (.*, )?parse\b|compiler\.build import", path.read_text())
+    ]
+    assert [path for path in makers if not path.startswith(disk.SOURCES)] == []

@@ -25,6 +25,7 @@ from .. import settings, tuning
 from ..checked import CHECKED
 from ..integers import integer
 from ..ir.loop import Kernel
+from ..ir.text import parse
 from . import disk, engine, notice
 from .checked import CheckedExecutable
 from .emit import emit
@@ -95,6 +96,15 @@ def get(key: str, build: Callable[[], Kernel]) -> Executable:
         if key in _MEMORY:
             _MEMORY.move_to_end(key)
     return executable
+
+
+def of_text(text: str, *, reassociate: bool = False, **types: str) -> Executable:
+    """The executable of a kernel that is written as text, with these types for its names.
+
+    The text is the key, so that a kernel of another version of the package is not taken from disk.
+    """
+    key = f"{'reassociated ' if reassociate else ''}{types}\n{text}"
+    return get(key, lambda: parse(text, reassociate=reassociate, **types))
 
 
 def compile_kernel(kernel: Kernel) -> Executable:

@@ -198,13 +198,17 @@ def _remove(files: PrivateFolder, name: str) -> bool:
     return False
 
 
+SOURCES = ("tuning.py", "ir", "compiler", "codegen", "format")
+"""What decides which code a key stands for; a kernel that is written as text elsewhere has its text as its key."""
+
+
 @cache
 def _stamp() -> str:
     """The versions that object code depends on: sources, CPU, LLVM."""
     root = Path(__file__).parent.parent
     sources = hashlib.sha256()
-    for package in ("ir", "compiler", "codegen", "format"):
-        for path in sorted((root / package).rglob("*.*")):
+    for place in SOURCES:
+        for path in (root / place, *sorted((root / place).rglob("*.*"))):
             if path.suffix in (".py", ".ll") and path.is_file():
                 info = path.stat()
                 sources.update(f"{path.name} {info.st_size} {info.st_mtime_ns}\n".encode())

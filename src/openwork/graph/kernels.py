@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..codegen import cache as kernels
-from ..ir.text import parse
 
 __all__ = ["kernel"]
 
@@ -292,7 +291,7 @@ _TEXTS = {
 def kernel(name: str, dtype: np.dtype[Any]) -> Callable[..., None]:
     """The compiled kernel for indices of `dtype`, a function of the work in elements and of its arguments."""
     index = "i32" if dtype.itemsize == 4 else "i64"
-    made = kernels.get(f"graph.{name} {index}", lambda: parse(_TEXTS[name], reassociate=False, I=index))
+    made = kernels.of_text(_TEXTS[name], I=index)
 
     def run(work: int, *args: Any) -> None:
         made.run_sized(work, made.pack(args))

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..codegen import cache as kernels
 from ..errors import BlockError
-from ..ir.text import parse
 from ..storage.buffers import device_of, is_torch
 from ..storage.storage import Storage
 from ..storage.watch import bare_alias
@@ -45,7 +44,7 @@ def checksum(frames: list[Any]) -> list[int]:
 
     Cost: one pass, at the speed of memory. An error in one word is always found.
     """
-    run = kernels.get("dask.fletcher", lambda: parse(_FLETCHER, reassociate=False))
+    run = kernels.of_text(_FLETCHER)
     sums = np.zeros(2, np.uint64)
     for frame in frames:
         view = np.frombuffer(frame, np.uint8) if memoryview(frame).nbytes else np.empty(0, np.uint8)

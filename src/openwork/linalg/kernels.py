@@ -12,7 +12,6 @@ import numpy as np
 
 from ..codegen import cache as kernels
 from ..codegen.plan_cache import planned
-from ..ir.text import parse
 from ..storage.buffers import scalar_of
 
 __all__ = ["kernel"]
@@ -246,6 +245,4 @@ def kernel(name: str, index: np.dtype[Any], scalar: str, one: bool = False, *wor
     conjugate = ("conj", "real") if scalar in _REALS else ("", "")
     for old, new in (("CONJ", conjugate[0]), ("REAL", conjugate[1]), *words):
         text = text.replace(old, new)
-    key = f"linalg.{name} {index_type} {scalar} {one} {words}"
-    types = {"I": index_type, "T": scalar, "R": _REALS.get(scalar, scalar)}
-    return kernels.get(key, lambda: parse(text, reassociate=False, **types))
+    return kernels.of_text(text, I=index_type, T=scalar, R=_REALS.get(scalar, scalar))

@@ -10,7 +10,6 @@ import numpy as np
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
-from ..ir.text import parse
 from ..ops.elementwise.functions import conj
 from ..runtime.gradient_hook import differentiable
 from ..runtime.layouts import layout_of
@@ -73,8 +72,7 @@ def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str
     for old, new in words.items():
         text = text.replace(old, new)
     p, c, s, t = types
-    key = f"solve_triangular {kind} {lower} {unit} {one} {types}"
-    return kernels.get(key, lambda: parse(text, P=p, C=c, S=s, T=t))
+    return kernels.of_text(text, P=p, C=c, S=s, T=t)
 
 
 @differentiable(lambda a, b: value_buffers(a, b))

@@ -15,7 +15,6 @@ from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse_format
-from ..ir.text import parse
 from ..storage.buffers import cast, numpy_dtype, to_numpy
 from ..tensor.tensor import Tensor
 from .operands import check_rows, right_side, solve_scalar, square
@@ -72,7 +71,7 @@ def tridiagonal(lo: i64, hi: i64, low: T[mut], mid: T[mut], up: T[mut], x: T[mut
 @planned("kernels of tridiagonal systems")
 def _kernel(scalar: str, one: bool) -> Executable:
     text = _TEXT.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:") if one else _TEXT
-    return kernels.get(f"solve_tridiagonal {scalar} {one}", lambda: parse(text, T=scalar))
+    return kernels.of_text(text, T=scalar)
 
 
 def _diagonal_format(ndim: int) -> Any:

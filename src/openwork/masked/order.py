@@ -11,7 +11,6 @@ from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..format import coo
-from ..ir.text import parse
 from ..ir.types import COMPLEX, FLOATS
 from ..late import late
 from ..ops.indexing.taking import prune, sparse_mask
@@ -65,7 +64,7 @@ def scan(key: i64[const], A: T[const], out: T[mut], n: i64):
 def _scan(op: str, scalar: str) -> Executable:
     start = {"sum": "0", "prod": "1"}[op] + ("" if scalar[0] in "iu" else ".0")
     text = _SCAN.replace("START", f"{scalar}({start})").replace("OP", {"sum": "+", "prod": "*"}[op])
-    return kernels.get(f"masked scan {op} {scalar}", lambda: parse(text, T=scalar))
+    return kernels.of_text(text, T=scalar)
 
 
 def _axis(operation: str, m: MaskedTensor, axis: int | None) -> int:

@@ -17,7 +17,6 @@ from textwrap import indent
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
-from ..ir.text import parse
 from .attend_tiles import LANES, tiled
 
 __all__ = ["GROUP", "kernel", "tile_kernel"]
@@ -32,18 +31,13 @@ _TILE = 8
 def kernel(kind: str, scalar: str, index: str, d: int, e: int, drop: bool) -> Executable:
     """The compiled kernel by rows: "forward", "rows" or "columns"."""
     write = {"forward": _forward, "rows": _rows, "columns": _columns}[kind]
-    return _compiled(write(_Widths(scalar, d, e, drop)), T=scalar, I=index)
+    return kernels.of_text(write(_Widths(scalar, d, e, drop)), reassociate=True, T=scalar, I=index)
 
 
 @planned("kernels of attention in tiles")
 def tile_kernel(kind: str, scalar: str) -> Executable:
     """The compiled kernel in register tiles: "forward", "rows" or "columns"."""
-    return _compiled(tiled(kind, scalar), T=scalar)
-
-
-def _compiled(text: str, **types: str) -> Executable:
-    """The key is the text, so that a kernel of another version is not taken from disk."""
-    return kernels.get(f"{types}\n{text}", lambda: parse(text, reassociate=True, **types))
+    return kernels.of_text(tiled(kind, scalar), reassociate=True, T=scalar)
 
 
 class _Widths:

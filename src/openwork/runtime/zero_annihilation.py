@@ -12,7 +12,6 @@ import numpy as np
 
 from .. import tuning
 from ..codegen import cache, pool
-from ..ir.text import parse
 from ..storage.buffers import Array, address, is_unrecorded, scalar_of, to_numpy
 from ..storage.recorded import bare
 
@@ -63,7 +62,7 @@ def bounded(values: Array, limit: float) -> bool:
     else:
         parts = pool.get_num_threads() if len(x) >= PARALLEL else 1
         out = np.zeros(parts, np.float64)
-        executable = cache.get(f"squares by parts {scalar}", lambda: parse(_SQUARES, T=scalar))
+        executable = cache.of_text(_SQUARES, T=scalar)
         pool.parallel(executable, (address(x), lanes * len(x), parts, address(out)), range(parts + 1), len(x) >> 5)
         squares = float(out.sum())
     if squares >= 0 and math.sqrt(squares) <= limit:

@@ -6,14 +6,12 @@ doubles", 2020): scale the rounding interval by a 128-bit power of ten, and pick
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
 from ...codegen import cache as kernels
-from ...ir.text import parse
 from ..shared.records import Array
 from .scan import scan
 from .scan_layout import Layout
@@ -81,9 +79,7 @@ def _powers() -> Array:
 def _writer(columns: tuple[str, ...], parts: int, dtype: str) -> Callable[[tuple[Array, ...], Array, Array, int], int]:
     """The compiled writer: fills the buffer, returns the number of bytes."""
 
-    source = _source(columns, parts, dtype)
-    digest = hashlib.sha256(source.encode()).hexdigest()
-    compiled = kernels.get(f"io.digits {digest}", lambda: parse(source))
+    compiled = kernels.of_text(_source(columns, parts, dtype))
 
     def run(indices: tuple[Array, ...], values: Array, out: Array, rows: int) -> int:
         state = np.zeros(1, np.int64)

@@ -6,14 +6,12 @@ Decimal to binary follows Mushtak and Lemire, "Fast number parsing without fallb
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ...codegen import cache as kernels
-from ...ir.text import parse
 from ..shared.records import Array
 from .scan_layout import Fault, Layout, Rest, Scanner
 
@@ -277,7 +275,7 @@ def powers_of_ten() -> Array:
 def scanner(layout: Layout, dtype: np.dtype[Any]) -> Scanner:
     """The compiled scanner for `layout` with indices of `dtype`."""
 
-    names = {
+    names: dict[str, Any] = {
         "I": "i32" if dtype.itemsize == 4 else "i64",
         "COLUMNS": str(layout.columns),
         "VALUES": str(layout.values),
@@ -287,9 +285,7 @@ def scanner(layout: Layout, dtype: np.dtype[Any]) -> Scanner:
         "LEAST": str(_LEAST),
         "MOST": str(_MOST),
     }
-    source = source_text(layout)
-    digest = hashlib.sha256(repr((source, sorted(names.items()))).encode()).hexdigest()
-    compiled = kernels.get(f"io.scan {digest}", lambda: parse(source, reassociate=False, **names))
+    compiled = kernels.of_text(source_text(layout), **names)
 
     def run(
         text: Array, end: int, capacity: int, most: Array, index: Array, words: Array, slow: Array, state: Array

@@ -11,7 +11,6 @@ from ...codegen import cache as kernels
 from ...codegen.executable import Executable
 from ...codegen.plan_cache import planned
 from ...errors import DTypeError, ShapeError
-from ...ir.text import parse
 from ...ir.types import COMPLEX
 from ...runtime.overrides import answering
 from ...runtime.promote import accumulator
@@ -50,7 +49,7 @@ def arg_extreme(key: i64[const], at: C[const], A: T[const], best: T[mut], found:
 @planned("kernels of extremes")
 def _kernel(op: str, coordinate: str, scalar: str) -> Executable:
     text = _TEXT.replace("BETTER", "<" if op == "min" else ">")
-    return kernels.get(f"arg_extreme {op} {coordinate} {scalar}", lambda: parse(text, C=coordinate, T=scalar))
+    return kernels.of_text(text, C=coordinate, T=scalar)
 
 
 @answering
