@@ -1,14 +1,16 @@
-"""A module and its public names -> its `__getattr__` and `__dir__`: what the module says of names to those who ask."""
+"""A module's public names -> its `__getattr__` and `__dir__`; a table of functions by name -> what enters them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from .errors import suggestion
 
-__all__ = ["absent", "listing"]
+__all__ = ["absent", "entering", "listing"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def absent(module: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
@@ -19,6 +21,19 @@ def absent(module: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
         raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
 
     return missing
+
+
+def entering(table: dict[Any, Callable[..., Any]]) -> Callable[..., Callable[[F], F]]:
+    """A decorator `@enter(*names)` that puts the function into the table under these names."""
+
+    def enter(*names: Any) -> Callable[[F], F]:
+        def entered(function: F) -> F:
+            table.update(dict.fromkeys(names, function))
+            return function
+
+        return entered
+
+    return enter
 
 
 def listing(module: str, known: Iterable[str]) -> Callable[[], list[str]]:

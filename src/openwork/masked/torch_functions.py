@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
 from ..errors import UnsupportedError
+from ..namespaces import entering
 from ..storage.buffers import as_array, is_torch
 from ..tables import MASKED, TORCH
 from ..tensor.tensor import Tensor
@@ -34,15 +35,7 @@ _PAIRS = frozenset(("frexp",))
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """torch's functions by name that are no operations, or have other arguments and results than these."""
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _torchs(*names: str) -> Callable[[F], F]:
-    def register(function: F) -> F:
-        FUNCTIONS.update(dict.fromkeys(names, function))
-        return function
-
-    return register
+_torchs = entering(FUNCTIONS)
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

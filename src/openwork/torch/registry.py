@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..namespaces import entering
 from ..runtime.operation import block
 from ..tables import TORCH
 
@@ -25,16 +26,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 PREPARED: dict[Any, Callable[..., Any]] = {}
 """torch's functions -> what runs their prepared calls: arguments by place -> the result, None where none is kept."""
 
-
-def prepared_by(*functions: Any) -> Callable[[F], F]:
-    """Register what runs the prepared calls of torch's functions."""
-
-    def register(function: F) -> F:
-        PREPARED.update(dict.fromkeys(functions, function))
-        return function
-
-    return register
-
+prepared_by = entering(PREPARED)
+"""Registers what runs the prepared calls of torch's functions."""
+_enter = entering(FUNCTIONS)
 
 MOVES: set[str] = set()
 """Those of them that only move the elements of their first operand: masked tensors take them as they are."""
@@ -42,14 +36,9 @@ MOVES: set[str] = set()
 
 def torch_function(*names: str, moves: bool = False) -> Callable[[F], F]:
     """Register what does torch's functions of these names."""
-
-    def register(function: F) -> F:
-        FUNCTIONS.update(dict.fromkeys(names, function))
-        if moves:
-            MOVES.update(names)
-        return function
-
-    return register
+    if moves:
+        MOVES.update(names)
+    return _enter(*names)
 
 
 def operation_of(name: str) -> Callable[..., Any]:
