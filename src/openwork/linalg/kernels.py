@@ -14,7 +14,7 @@ from ..codegen import cache as kernels
 from ..codegen.plan_cache import planned
 from ..storage.buffers import scalar_of
 
-__all__ = ["kernel"]
+__all__ = ["ROW", "kernel", "of_one_side"]
 
 _ILU0 = """
 def ilu0(pos: I[const], crd: I[const], A: T[mut], diag: I[const], place: i64[mut], n: i64):
@@ -209,11 +209,7 @@ def levels_of_rows(pos: I[const], crd: I[const], level: i64[mut], n: i64):
         level[i] = top
 """
 
-_SUBSTITUTE = """
-def substitute(lo: i64, hi: i64, order: i64[const], pos: I[const], crd: I[const], A: S[const], x: T[mut],
-               bad: i64[mut], m: i64):
-    for s in range(lo, hi):
-        i = order[s]
+ROW = """
         d: T = START
         for p in range(i64(pos[i]), i64(pos[i + 1])):
             j = i64(crd[p])
@@ -223,10 +219,17 @@ def substitute(lo: i64, hi: i64, order: i64[const], pos: I[const], crd: I[const]
                     x[i * m + c] = x[i * m + c] - a * x[j * m + c]
             DIAGONAL
         if d == T(0.0):
-            bad[0] = i + 1
+            SINGULAR
         for c in range(0, m):
             x[i * m + c] = x[i * m + c] / d
 """
+"""Substitution into row i of a triangular matrix, of m right sides."""
+
+_SUBSTITUTE = f"""
+def substitute(lo: i64, hi: i64, order: i64[const], pos: I[const], crd: I[const], A: S[const], x: T[mut],
+               bad: i64[mut], m: i64):
+    for s in range(lo, hi):
+        i = order[s]{ROW.replace("SINGULAR", "bad[0] = i + 1")}"""
 
 _TEXTS = {
     "ilu0": _ILU0, "lu_solve": _LU_SOLVE, "lu_solve_transposed": _LU_SOLVE_TRANSPOSED, "ic0": _IC0,
@@ -236,12 +239,17 @@ _TEXTS = {
 _REALS = {"c64": "f32", "c128": "f64"}
 
 
+def of_one_side(text: str) -> str:
+    """The text of a kernel of m right sides where m is 1: no loop over them."""
+    return text.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:")
+
+
 @planned("kernels of solvers")
 def kernel(name: str, index: np.dtype[Any], scalar: str, one: bool = False, *words: tuple[str, str]) -> Any:
     """The compiled kernel of a name for these types; `words` are substitutions in its text, `one` where m is 1."""
     text, index_type = _TEXTS[name], scalar_of(np.empty(0, index))
     if one:
-        text = text.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:")
+        text = of_one_side(text)
     conjugate = ("conj", "real") if scalar in _REALS else ("", "")
     for old, new in (("CONJ", conjugate[0]), ("REAL", conjugate[1]), *words):
         text = text.replace(old, new)

@@ -17,6 +17,7 @@ from ..storage.buffers import numpy_dtype, scalar_of, to_numpy
 from ..tensor.tensor import Tensor
 from .direct import solve_stack
 from .inverse import check_transposition
+from .kernels import ROW, of_one_side
 from .level_sets import substitute, trial_of
 from .operands import check_rows, right_side, square, value_buffers
 
@@ -27,20 +28,7 @@ def solve_KIND(pos: P[const], crd: C[const], A: S[const], x: T[mut], n: i64, m: 
     for s in range(0, n):
         i = ROW
 """
-_CSR = """
-        d: T = START
-        for p in range(pos[i], pos[i + 1]):
-            j = i64(crd[p])
-            if j BEFORE i:
-                a = T(A[p])
-                for c in range(0, m):
-                    x[i * m + c] = x[i * m + c] - a * x[j * m + c]
-            DIAGONAL
-        if d == T(0.0):
-            return i + 2
-        for c in range(0, m):
-            x[i * m + c] = x[i * m + c] / d
-"""
+_CSR = ROW.replace("SINGULAR", "return i + 2")
 _CSC = """
         d: T = START
         for p in range(pos[i], pos[i + 1]):
@@ -68,7 +56,7 @@ def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str
         "START": "1.0" if unit else "0.0", "DIAGONAL": "pass" if unit else _SUM,
     }  # fmt: skip
     if one:
-        text = text.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:")
+        text = of_one_side(text)
     for old, new in words.items():
         text = text.replace(old, new)
     p, c, s, t = types

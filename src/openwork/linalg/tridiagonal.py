@@ -17,6 +17,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse_format
 from ..storage.buffers import cast, numpy_dtype, to_numpy
 from ..tensor.tensor import Tensor
+from .kernels import of_one_side
 from .operands import check_rows, right_side, solve_scalar, square
 
 __all__ = ["is_tridiagonal", "solve_tridiagonal"]
@@ -70,7 +71,7 @@ def tridiagonal(lo: i64, hi: i64, low: T[mut], mid: T[mut], up: T[mut], x: T[mut
 
 @planned("kernels of tridiagonal systems")
 def _kernel(scalar: str, one: bool) -> Executable:
-    text = _TEXT.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:") if one else _TEXT
+    text = of_one_side(_TEXT) if one else _TEXT
     return kernels.of_text(text, T=scalar)
 
 
