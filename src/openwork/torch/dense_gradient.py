@@ -27,7 +27,6 @@ from ..storage.storage import Storage
 from ..tables import ATTRIBUTES, OPERATORS, PLACES
 from ..tensor.tensor import Tensor
 from .dense_gradient_proxy import (
-    DenseOfProxy,
     ProxyOfLayout,
     ProxyOfStored,
     StoredOfProxy,
@@ -39,7 +38,7 @@ from .dense_gradient_rules import DENSE_RULES, STRUCTURE_OPERANDS
 from .leaf_gradients import as_dense, check_backward, leaf_of
 from .nary import over_torch
 from .permutation_gradient import detached_storage
-from .pointwise import DIFFERENTIABLE
+from .pointwise import DIFFERENTIABLE, WithGradientOf
 
 __all__ = ["DenseGradientTensor", "run"]
 
@@ -67,7 +66,7 @@ class _Operand:
         s = self.structure
         if s is None:
             return source, source
-        elements = DenseOfProxy.apply(to_dense_tensor(s, s.values), source)
+        elements = WithGradientOf.apply(to_dense_tensor(s, s.values), source)
         if not self.needs_structure:
             return elements, Tensor._from_dense(elements)
         return elements, Tensor._from_storage(s.with_values(stored_values(s, elements)))

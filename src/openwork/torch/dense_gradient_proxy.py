@@ -13,7 +13,6 @@ from ..tensor.tensor import Tensor
 from .single_operand import Product, product
 
 __all__ = [
-    "DenseOfProxy",
     "ProxyOfLayout",
     "ProxyOfStored",
     "StoredOfProxy",
@@ -81,15 +80,3 @@ class StoredOfProxy(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         return None, None, to_dense_tensor(ctx.structure, grads[0], 0)
-
-
-class DenseOfProxy(torch.autograd.Function):  # type: ignore[misc]
-    """All elements of a tensor, known -> the same, as a function of its proxy."""
-
-    @staticmethod
-    def forward(ctx: Any, elements: torch.Tensor, proxy: torch.Tensor) -> torch.Tensor:
-        return elements.view_as(elements)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return None, grads[0]

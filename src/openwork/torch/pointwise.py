@@ -31,13 +31,13 @@ from .permutation_gradient import (
     without_duplicates,
 )
 
-__all__ = ["DIFFERENTIABLE", "dense_result", "evaluate", "run_merge", "with_gradient_of"]
+__all__ = ["DIFFERENTIABLE", "WithGradientOf", "dense_result", "evaluate", "run_merge", "with_gradient_of"]
 
 DIFFERENTIABLE = frozenset((*FLOATS, *COMPLEX))
 """The scalar types that have gradients."""
 
 
-class _WithGradientOf(torch.autograd.Function):  # type: ignore[misc]
+class WithGradientOf(torch.autograd.Function):  # type: ignore[misc]
     """A known value with the gradient of another computation of it."""
 
     @staticmethod
@@ -53,7 +53,7 @@ def with_gradient_of(value: torch.Tensor, computed: torch.Tensor) -> torch.Tenso
     """`value` with the gradient of `computed`; under a transform or with a tangent `computed` itself."""
     if is_dual(computed) or is_transformed(computed):
         return computed
-    result: torch.Tensor = _WithGradientOf.apply(value, computed)
+    result: torch.Tensor = WithGradientOf.apply(value, computed)
     return result
 
 
