@@ -33,30 +33,32 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _with_options(t: Tensor, dtype: object, device: object, requires_grad: bool, pin_memory: bool) -> Tensor:
+Options = tuple[object, object, bool, object]
+"""dtype, device, requires_grad and pin_memory, as torch's constructors take them."""
+
+
+def _with_options(t: Tensor, options: Options) -> Tensor:
+    dtype, device, requires_grad, pin_memory = options
     if buffers.is_torch(t.values):
         leave_alone()
     result = t if dtype is None else t.astype(dtype, copy=False)
     result = result if device is None else result.to(device)
-    if pin_memory:
-        if not buffers.is_torch(result.values):
-            raise UnsupportedError("pin_memory needs torch values\n  help: give values as a torch tensor")
-        result = result.pin_memory()
+    for option, asked in (("pin_memory", pin_memory), ("requires_grad", requires_grad)):
+        if asked and not buffers.is_torch(result.values):
+            raise UnsupportedError(f"{option} needs torch values\n  help: give values as a torch tensor")
+    result = result.pin_memory() if pin_memory else result
     if requires_grad:
-        if not buffers.is_torch(result.values):
-            raise UnsupportedError("requires_grad needs torch values\n  help: give values as a torch tensor")
         result = Tensor._from_storage(result._storage.with_values(result.values.detach().requires_grad_()))
     return result
 
 
-def _check_layout(kind: str, layout: object, pin_memory: object) -> bool:
-    """`pin_memory`, where the layout asked for is this one. Raises UnsupportedError for another."""
+def _check_layout(kind: str, layout: object) -> None:
+    """Raises UnsupportedError where another layout is asked for."""
     if layout is not None and _layout_name(layout) != kind:
         raise UnsupportedError(
             f"sparse_{kind}_tensor: layout={layout}\n  expected: torch.sparse_{kind}"
             "\n  help: sparse_compressed_tensor takes a layout"
         )
-    return bool(pin_memory)
 
 
 def _layout_name(layout: object) -> str:
@@ -103,12 +105,10 @@ def sparse_coo_tensor(
     array([[0., 2.],
            [1., 0.]])
     """
-    pinned = _check_layout("coo", layout, pin_memory)
-    options: dict[str, Any] = {
-        "dtype": dtype, "device": device, "requires_grad": requires_grad, "pin_memory": pinned,
-    }  # fmt: skip
+    _check_layout("coo", layout)
+    options = dtype, device, requires_grad, pin_memory
     if values is None:
-        return _with_options(_without_elements(indices, size, dtype), **options)
+        return _with_options(_without_elements(indices, size, dtype), options)
     data = value_array(values)
     rows, nse = _coordinate_rows(indices, data)
     sparse = len(rows)
@@ -119,7 +119,7 @@ def sparse_coo_tensor(
             "3.10", "values have one entry per column of indices", str(nse), str(tuple(data.shape)), "check both"
         )
     if sparse == 0:
-        return _with_options(_sum_of_all(data, size), **options)
+        return _with_options(_sum_of_all(data, size), options)
     dense = data.ndim - 1
     canonical = bool(is_coalesced)
     format = coo(sparse + dense, unique=canonical, ordered=canonical, dense=dense)
@@ -132,7 +132,7 @@ def sparse_coo_tensor(
     index_groups: dict[str, dict[int, Array]] = {"pos": {}, "crd": {k: rows[k] for k in levels}}
     names = {f"crd[{k}]": f"indices[{k}]" for k in levels}
     t = assemble_arrays(format, shape, index_groups, data, 0, check_invariants, names)
-    return _with_options(t, **options)
+    return _with_options(t, options)
 
 
 def _without_elements(indices: object, size: Sequence[int] | None, dtype: object) -> Tensor:
@@ -181,8 +181,10 @@ def _sum_of_all(values: Array, size: Sequence[int] | None) -> Tensor:
 
 
 def _compressed(
-    name: str, outer: object, inner: object, values: object, size: Sequence[int] | None, options: dict[str, Any]
-) -> Tensor:
+    name: str, outer: object, inner: object, values: object, size: Sequence[int] | None, check: bool, layout: object,
+    options: Options,
+) -> Tensor:  # fmt: skip
+    _check_layout(name, layout)
     names = ("crow_indices", "col_indices") if name in ("csr", "bsr") else ("ccol_indices", "row_indices")
     data = value_array(values)
     pos, crd = (
@@ -206,10 +208,10 @@ def _compressed(
         format = block_format(name, block, batch, dense, column_major)
     else:
         format = parse(name, 2 + batch + dense, batch=batch, dense=dense)
-    check, level = options.pop("check_invariants"), batch + 1
+    level = batch + 1
     names_of_buffers = {f"pos[{level}]": names[0], f"crd[{level}]": names[1]}
     t = assemble_arrays(format, shape, {"pos": {level: pos}, "crd": {level: crd}}, data, 0, check, names_of_buffers)
-    return _with_options(t, **options)
+    return _with_options(t, options)
 
 
 def _check_compressed_size(
@@ -258,9 +260,8 @@ def sparse_csr_tensor(
     array([[0., 2.],
            [1., 0.]])
     """
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
-    options["pin_memory"] = _check_layout("csr", layout, pin_memory)
-    return _compressed("csr", crow_indices, col_indices, values, size, options)
+    options = dtype, device, requires_grad, pin_memory
+    return _compressed("csr", crow_indices, col_indices, values, size, check_invariants, layout, options)
 
 
 def sparse_csc_tensor(
@@ -297,9 +298,8 @@ def sparse_csc_tensor(
     array([[0., 2.],
            [1., 0.]])
     """
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
-    options["pin_memory"] = _check_layout("csc", layout, pin_memory)
-    return _compressed("csc", ccol_indices, row_indices, values, size, options)
+    options = dtype, device, requires_grad, pin_memory
+    return _compressed("csc", ccol_indices, row_indices, values, size, check_invariants, layout, options)
 
 
 def sparse_bsr_tensor(
@@ -337,9 +337,8 @@ def sparse_bsr_tensor(
     array([[1., 2.],
            [3., 4.]])
     """
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
-    options["pin_memory"] = _check_layout("bsr", layout, pin_memory)
-    return _compressed("bsr", crow_indices, col_indices, values, size, options)
+    options = dtype, device, requires_grad, pin_memory
+    return _compressed("bsr", crow_indices, col_indices, values, size, check_invariants, layout, options)
 
 
 def sparse_bsc_tensor(
@@ -377,9 +376,8 @@ def sparse_bsc_tensor(
     array([[1., 2.],
            [3., 4.]])
     """
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
-    options["pin_memory"] = _check_layout("bsc", layout, pin_memory)
-    return _compressed("bsc", ccol_indices, row_indices, values, size, options)
+    options = dtype, device, requires_grad, pin_memory
+    return _compressed("bsc", ccol_indices, row_indices, values, size, check_invariants, layout, options)
 
 
 def sparse_compressed_tensor(
