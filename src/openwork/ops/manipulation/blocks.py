@@ -19,7 +19,7 @@ from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 from ..creation import zeros
 from ..result_format import to_result_format
-from .joining import concat
+from .joining import concat, joins
 from .shaping import expand_dims
 
 __all__ = ["block_array", "block_diag", "hstack", "vstack"]
@@ -37,7 +37,7 @@ def _masked_vstack(blocks: Sequence[Any], format: object = None, dtype: Any = No
 _masked_concat = late("masked.shaping", "concat")
 
 
-@operation(masked=_masked_hstack, shape="joined", dtype="promoted", fill="same", format="like")
+@joins(masked=_masked_hstack)
 def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Tensor:
     """The operands side by side: joined along dimension 1, vectors along their only one.
 
@@ -63,7 +63,7 @@ def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> T
     return _with_format_and_dtype(concat(tensors, axis=axis, format=format), None, dtype)
 
 
-@operation(masked=_masked_vstack, shape="joined", dtype="promoted", fill="same", format="like")
+@joins(masked=_masked_vstack)
 def vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Tensor:
     """The operands one above the other: joined along dimension 0, vectors as rows; arguments as those of `hstack`.
 

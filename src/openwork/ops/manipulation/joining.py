@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -25,16 +26,16 @@ from ..indexing.index import index
 from ..result_format import dense_array, from_dense_array, to_result_format
 from .shaping import expand_dims, reshape
 
-__all__ = ["concat", "concat_recalled", "concatenate", "stack", "unstack"]
+__all__ = ["concat", "concat_recalled", "concatenate", "joins", "stack", "unstack"]
 
 
-@operation(
+joins = partial(operation, shape="joined", dtype="promoted", fill="same", format="like")
+"""The block of an operation that puts tensors side by side."""
+
+
+@joins(
     torch=("cat(dim: axis = 0)", "concat(dim: axis = 0)", "concatenate(dim: axis = 0)"),
     masked=late("masked.shaping", "concat"),
-    shape="joined",
-    dtype="promoted",
-    fill="same",
-    format="like",
 )
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None) -> Tensor:
     """The operands one behind the other along `axis`; with None, their elements in row-major order.
@@ -167,14 +168,7 @@ def _shift_program(ndim: int, d: int, offset: int, single: bool) -> Program:
     return program
 
 
-@operation(
-    torch="stack(dim: axis = 0)",
-    masked=late("masked.shaping", "stack"),
-    shape="joined",
-    dtype="promoted",
-    fill="same",
-    format="like",
-)
+@joins(torch="stack(dim: axis = 0)", masked=late("masked.shaping", "stack"))
 def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> Tensor:
     """The operands, of one shape, side by side along a new dimension at `axis`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...caller import warn
@@ -47,6 +47,11 @@ __all__ = [
 Axis = int | Sequence[int] | None
 
 
+def _without_nan(method: str) -> Callable[..., Any]:
+    """A masked tensor's method of that name, where its NaNs are missing."""
+    return lambda m, /, **options: getattr(m.mask_nan(), method)(**options)
+
+
 def _has_nan(t: Tensor) -> Any:
     return isdtype(t.dtype, ("real floating", "complex floating"))
 
@@ -74,7 +79,7 @@ def _count_not_nan(t: Tensor, axis: Axis, keepdims: bool) -> Any:
 @operation(
     method=True,
     torch="nansum(dim: axis = None, keepdim: keepdims = False, *, dtype = None)",
-    masked=lambda m, **options: m.mask_nan().sum(**options),
+    masked=_without_nan("sum"),
     shape="reduced",
     dtype="accumulated",
     fill="reduced",
@@ -97,7 +102,7 @@ def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 
 @operation(
     method=True,
-    masked=lambda m, **options: m.mask_nan().prod(**options),
+    masked=_without_nan("prod"),
     shape="reduced",
     dtype="accumulated",
     fill="reduced",
@@ -161,7 +166,7 @@ def _extreme(x: Any, axis: Axis, keepdims: bool, largest: bool) -> Any:
 
 @operation(
     method=True,
-    masked=lambda m, /, *, axis=None, **options: m.mask_nan().max(axis=axis, **options),
+    masked=_without_nan("max"),
     shape="reduced",
     dtype="same",
     fill="reduced",
@@ -184,7 +189,7 @@ def nanmax(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 @operation(
     method=True,
-    masked=lambda m, /, *, axis=None, **options: m.mask_nan().min(axis=axis, **options),
+    masked=_without_nan("min"),
     shape="reduced",
     dtype="same",
     fill="reduced",
@@ -207,7 +212,7 @@ def nanmin(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 @operation(
     method=True,
-    masked=lambda m, /, *, axis=None, **options: m.mask_nan().var(axis=axis, **options),
+    masked=_without_nan("var"),
     shape="reduced",
     dtype="real float",
     fill="reduced",
@@ -242,7 +247,7 @@ def nanvar(
 
 @operation(
     method=True,
-    masked=lambda m, /, *, axis=None, **options: m.mask_nan().std(axis=axis, **options),
+    masked=_without_nan("std"),
     shape="reduced",
     dtype="real float",
     fill="reduced",
@@ -282,7 +287,7 @@ def _arg_extreme(x: Any, axis: int | None, keepdims: bool, largest: bool) -> Any
 
 @operation(
     method=True,
-    masked=lambda m, /, *, axis=None, **options: m.mask_nan().argmax(axis=axis, **options),
+    masked=_without_nan("argmax"),
     shape="reduced",
     dtype="int64",
     fill="reduced",
@@ -305,7 +310,7 @@ def nanargmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 @operation(
     method=True,
-    masked=lambda m, /, *, axis=None, **options: m.mask_nan().argmin(axis=axis, **options),
+    masked=_without_nan("argmin"),
     shape="reduced",
     dtype="int64",
     fill="reduced",
@@ -335,7 +340,7 @@ def _cumulative(function: Any, x: Any, neutral: int, axis: int | None, dtype: An
 
 @operation(
     method=True,
-    masked=lambda m, /, *, axis=None, **options: m.mask_nan().cumulative_sum(axis=axis, **options),
+    masked=_without_nan("cumulative_sum"),
     dtype="accumulated",
     fill="dense",
 )
@@ -355,7 +360,7 @@ def nancumsum(x: Any, /, *, axis: int | None = None, dtype: Any = None) -> Any:
 
 @operation(
     method=True,
-    masked=lambda m, /, *, axis=None, **options: m.mask_nan().cumulative_prod(axis=axis, **options),
+    masked=_without_nan("cumulative_prod"),
     dtype="accumulated",
     fill="dense",
 )
