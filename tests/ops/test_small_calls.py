@@ -50,10 +50,10 @@ def calls(function: Callable[[], Any]) -> int:
 
 
 CASES: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
-    "A + A": (13, lambda a, b: a + a),
-    "A * A": (13, lambda a, b: a * a),
-    "A + B": (20, lambda a, b: a + b),
-    "A * B": (26, lambda a, b: a * b),
+    "A + A": (10, lambda a, b: a + a),
+    "A * A": (10, lambda a, b: a * a),
+    "A + B": (14, lambda a, b: a + b),
+    "A * B": (17, lambda a, b: a * b),
     "A @ x": (5, lambda a, b: a @ ONES),
     "A * 2": (10, lambda a, b: a * 2),
     "A *= 1": (4, lambda a, b: operator.imul(a, 1.0)),
@@ -70,7 +70,7 @@ CASES: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "means of fibres": (11, lambda a, b: ow.mean(FIBRES, axis=1)),
     "einsum of fibres": (9, lambda a, b: ow.einsum("ijk->ij", FIBRES)),
     "diagonal": (8, lambda a, b: ow.diagonal(a)),
-    "concat": (17, lambda a, b: ow.concat([a, b])),
+    "concat": (15, lambda a, b: ow.concat([a, b])),
 }
 
 
@@ -88,14 +88,14 @@ def test_python_calls(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
 TORCHS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "A @ x": (5, lambda a, x: a @ x),
     "A * 2": (10, lambda a, x: a * 2),
-    "A + A": (15, lambda a, x: a + a),
+    "A + A": (14, lambda a, x: a + a),
     "A *= 1": (5, lambda a, x: operator.imul(a, 1.0)),
     "sin": (9, lambda a, x: sys.modules["torch"].sin(a)),
     "full sum": (9, lambda a, x: a.sum()),
     "row sums": (9, lambda a, x: a.sum(1)),
     "means": (11, lambda a, x: a.mean(0)),
     "to COO": (20, lambda a, x: a.asformat("coo")),
-    "cat": (16, lambda a, x: sys.modules["torch"].cat([a, a])),
+    "cat": (14, lambda a, x: sys.modules["torch"].cat([a, a])),
     "softmax": (14, lambda a, x: sys.modules["torch"].softmax(a, 1)),
 }
 
@@ -259,7 +259,7 @@ def test_scipys_matrices_are_taken_over_in_few_calls(dtype: str, monkeypatch: py
     s.indices, s.indptr = s.indices.astype(dtype), s.indptr.astype(dtype)
     for _ in range(checks.PATIENCE + 2):  # the check is compiled once it is wanted often
         ow.asarray(s)
-    assert calls(lambda: ow.asarray(s)) <= 26
+    assert calls(lambda: ow.asarray(s)) <= 19
     a = ow.asarray(s)
     assert np.shares_memory(a.values, s.data)
     s.indices[0] = 99

@@ -20,7 +20,7 @@ from ..codegen.plan_cache import PlanCache
 from ..format import format as parse
 from ..format.format import Format
 from ..runtime.check import PreparedCheck, prepared_check
-from ..storage.buffers import address, dtype_of
+from ..storage.buffers import dtype_of
 from ..storage.storage import Storage
 from ..storage.watch import private, watch_from, watched
 from ..tensor.tensor import Tensor
@@ -83,7 +83,7 @@ def recall_scipy(obj: Any) -> Tensor | None:
     for x, size in ((pos, source.check.parents + 1), (crd, n), (values, n)):
         if type(x) is not np.ndarray or x.shape != (size,) or not x.flags.carray:
             return None
-    if not source.check.pass_at(address(pos), (address(crd),), n):
+    if not source.check.pass_at(pos, (crd,), n):
         return None
     every_pos, every_crd = source.groups(pos, [crd])
     every_pos, every_crd, values, seen = watched(every_pos, every_crd, values)

@@ -132,13 +132,14 @@ class PreparedCheck(NamedTuple):
         return self.pass_at(address(pos), list(map(address, crds)), n)
 
     def pass_at(self, pos: Any, crds: Sequence[Any], n: int) -> bool:
-        """Whether every invariant holds of index buffers at these addresses, with n coordinates on each level."""
+        """Whether every invariant holds of index buffers, NumPy's or at addresses, with n coordinates on each level."""
         out = np.zeros(1, np.int64)
         limit = n if self.limit is None else self.limit
         if self.start is not None and n * (self.factor + 1) < SHORT:
             if code := self.start(pos, *crds, n, limit, out):
                 self.kernel.fail(code)
             return not out[0]
+        pos, *crds = (x if isinstance(x, int) else address(x) for x in (pos, *crds))
         arguments = (pos, *crds, 1, self.parents, n, limit, 0, *self.ends, address(out))
         self.kernel.run_sized(self.parents + n + n * self.factor, arguments)
         return not out[0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from .prepared_moves import NEVER, ONCE, is_plain, kept_structure, numbered, sui
 __all__ = ["learn_join", "recall_join"]
 
 KEPT = tuning.MOVES_KEPT
+_VALUES = attrgetter("values")
 
 
 class _Join:
@@ -51,7 +53,10 @@ class _Join:
 
 
 def _key(storages: Sequence[Storage], axis: Hashable) -> tuple[Hashable, ...]:
-    return ("join", axis, *[id(s._structure) for s in storages[1:]])
+    key: tuple[Hashable, ...] = ("join", axis)
+    for s in storages[1:]:
+        key += (id(s._structure),)
+    return key
 
 
 def recall_join(storages: Sequence[Storage], axis: Hashable) -> Storage | None:
@@ -65,7 +70,7 @@ def recall_join(storages: Sequence[Storage], axis: Hashable) -> Storage | None:
         first.plans.moves.pop(key, None)
         return None
     if type(first.values) is np.ndarray:
-        values = np.concatenate([s.values for s in storages])
+        values = np.concatenate([*map(_VALUES, storages)])
         values = values if join.places is None else values.take(join.places)
     else:
         torch = sys.modules["torch"]
@@ -74,7 +79,7 @@ def recall_join(storages: Sequence[Storage], axis: Hashable) -> Storage | None:
                 return None
         if torch._C._functorch.maybe_current_level() is not None or torch.autograd.forward_ad._current_level >= 0:
             return None
-        values = torch.cat([s.values for s in storages])
+        values = torch.cat([*map(_VALUES, storages)])
         values = values if join.places is None else values.index_select(0, join.places)
     return Storage.over(join.structure, first.scalar, first.fill_value, values)
 

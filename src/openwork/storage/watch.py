@@ -198,7 +198,9 @@ class Watch:
     __slots__ = ("arrays", "begun", "private", "questions", "same", "shared", "tensors", "words")
 
     def __init__(self, arrays: list[tuple[Name, Owner]], tensors: list[tuple[Name, _Record]]) -> None:
-        self.arrays = [(o.word, o.at, o.array, o.size, name) for name, o in arrays]
+        self.arrays: list[tuple[Any, int, np.ndarray[Any, Any], int, Name]] = []
+        for name, o in arrays:  # no comprehension: a call of its own
+            self.arrays.append((o.word, o.at, o.array, o.size, name))
         self.begun: Callable[[], list[tuple[Name, _Record]]] | None = None
         """makes the records at the first question, of a watch that begins with less"""
         self.same: Callable[[bytes], int] | None = None

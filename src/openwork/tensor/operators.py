@@ -93,7 +93,13 @@ def _binary(op: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
         if type(other) not in _KNOWN_TYPES and _is_foreign(other):
             return NotImplemented
-        return _elementwise(op, self, other)
+        try:
+            return elementwise(op, self, other)
+        except FAILURES as error:
+            too_large = size_error("elementwise", error, (self, other))
+            if too_large is None:
+                raise
+            raise too_large from None
 
     return operator
 

@@ -112,7 +112,11 @@ def _pair(op: str, s: Storage, t: Storage, annihilate: bool) -> PreparedMerge:
 def _are_bounded(call: PreparedMerge, storages: tuple[Storage, ...]) -> bool:
     """Whether an unspecified zero meets neither infinity nor NaN, so that the merge is NumPy's result."""
     limit = call.schedule.nonfinite_guard
-    return limit is None or all(bounded(s.values, limit) for s in storages)
+    if limit is not None:
+        for s in storages:
+            if not bounded(s.values, limit):
+                return False
+    return True
 
 
 def _on_one_structure(op: str, s: Storage, t: Storage, call: PreparedMerge) -> tuple[Storage, bool]:
@@ -120,10 +124,12 @@ def _on_one_structure(op: str, s: Storage, t: Storage, call: PreparedMerge) -> t
 
     NumPy itself warns where each value is an element.
     """
-    fill = call.schedule.fill
-    if call.operands_warn:
-        return s.with_values(apply_with_warnings(op, s.values, t.values), fill), True
-    return s.with_values(apply(op, s.values, t.values), fill), call.warnings is WarningSource.NEVER
+    warned = call.operands_warn
+    values = apply_with_warnings(op, s.values, t.values) if warned else apply(op, s.values, t.values)
+    no_warning = warned or call.warnings is WarningSource.NEVER
+    if call.keeps_kind and values.dtype is s.values.dtype:
+        return s.with_own_values(values), no_warning
+    return s.with_values(values, call.schedule.fill), no_warning
 
 
 @lru_cache(maxsize=256)

@@ -25,7 +25,7 @@ from .. import trace
 from .gallop_choice import drivers_of
 from .plan import Compiled, MergePlan, compiled, kept_plan
 from .prepared_intersection import Intersection, intersection
-from .single_chain import Room, SingleChain, single_chain
+from .single_chain import Room, Short, SingleChain, single_chain
 
 __all__ = ["Launch", "PreparedMerge", "launch_of", "prepared_merge"]
 
@@ -77,13 +77,14 @@ class PreparedMerge:
     schedule : and `warnings`, `operands_warn`: the parts of its `MergePlan`
     constants : the fill values that its kernel is passed
     one_structure : whether operands and result have one structure, on which the library computes with the values
+    keeps_kind : whether the result has the first operand's library, NumPy, and its scalar type and fill value
     recalled : where an earlier call left something prepared, for `explain`; "" before the first one
     intersection : what is left of a product once it was computed twice, where that is less; see `prepared_intersection`
     """
 
     __slots__ = (
-        "_chain", "_passed", "_products", "_room", "constants", "intersection", "one_structure", "operands_warn",
-        "recalled", "schedule", "shape", "warnings",
+        "_chain", "_passed", "_products", "_room", "_runs", "_short", "constants", "intersection", "keeps_kind",
+        "one_structure", "operands_warn", "recalled", "schedule", "shape", "warnings",
     )  # fmt: skip
 
     def __init__(self, plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> None:
@@ -94,6 +95,11 @@ class PreparedMerge:
         self._passed = tuple(map(address, self.constants))
         self._chain: SingleChain | None = None
         self._room: Room | None = None
+        self._runs = 0
+        self._short: Short | None = None
+        first = storages[0]
+        self.keeps_kind = type(first.values) is np.ndarray and schedule.scalar == first.scalar
+        self.keeps_kind = self.keeps_kind and repr(schedule.fill) == repr(first.fill_value)
         self.intersection: Intersection | None = None
         self._products = 0
         if not self.one_structure and not schedule.converts:
@@ -120,6 +126,11 @@ class PreparedMerge:
         more is to be done than a launch. numbers: addresses of the plan's numbers"""
         if self._chain is None or self._room is None or trace.steps:
             return None
+        if self._short is not None and not numbers:
+            return self._chain.run_short(storages, self._room, self._short, self.warnings)
+        self._runs += 1
+        if self._runs == tuning.MERGE_SHORT:
+            self._short = self._chain.short(storages, self._room, self._passed)
         return self._chain.run(storages, self._room, (*numbers, *self._passed), self.warnings)
 
 

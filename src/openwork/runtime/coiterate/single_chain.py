@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ... import tuning
 from ...checked import CHECKED
 from ...codegen import pool
 from ...codegen.float_flags import raised
+from ...codegen.short_call import SHORT, bound
 from ...compiler.coiterate.code_size import SLACK
 from ...compiler.conversion.level_runs import Kind
 from ...compiler.schedule.coiterate import Bound, MergeSchedule
@@ -26,11 +27,12 @@ from ...interruptible import LONG
 from ...storage.buffers import address, is_unrecorded, numpy_dtype
 from ...storage.memory import reserve, shrink
 from ...storage.storage import Storage
+from ...storage.watch import NOTHING
 from ..float_errors import WarningSource
 from .partition import MINIMUM
 from .plan import Compiled
 
-__all__ = ["Room", "SingleChain", "single_chain"]
+__all__ = ["Room", "Short", "SingleChain", "single_chain"]
 
 SMALL = 0 if CHECKED else tuning.RESULT_ALLOCATION
 
@@ -38,6 +40,10 @@ SMALL = 0 if CHECKED else tuning.RESULT_ALLOCATION
 Room = tuple[int, int, list[int], tuple[int, ...]]
 """What a result of operands of given structures takes: at most so many elements, the bytes of one allocation and the
 offsets of coordinates and values in it; and the arguments that are last positions of operands' levels."""
+
+
+Short = Callable[..., int]
+"""A launch as a function of values, buffers of the result and counters."""
 
 
 class SingleChain:
@@ -140,6 +146,49 @@ class SingleChain:
             parts = [shrink(part, used) for part in buffers[1:]]
         return self._result(storages, pos, parts, used), silent
 
+    def short(self, storages: tuple[Storage, ...], room: Room, passed: Sequence[int]) -> Short | None:
+        """The launch for operands of exactly these structures as a function of their values, of the buffers of the
+        result and of its counters, where it is short; see `codegen.short_call`."""
+        cap, size, offsets, last = room
+        if size > SMALL or cap > SHORT:
+            return None
+        words: list[int] = []
+        slots = []
+        for s in storages:
+            words += s._addresses or s.addresses
+            slots.append(len(words) - 1)
+        words += (*passed, *last)
+        slots += range(len(words), len(words) + len(offsets) + 2)
+        words += (0,) * (len(offsets) + 2)
+        return bound(self._kernel.executable, [*words, *self._tail], slots, 0, 1)
+
+    def run_short(
+        self, storages: tuple[Storage, ...], room: Room, start: Short, how: WarningSource
+    ) -> tuple[Storage, bool] | None:
+        """`run` by a `short` launch."""
+        values: list[Any] = []
+        for s in storages:
+            x = s.values
+            if type(x) is not np.ndarray:
+                if not is_unrecorded(x) or self._torch.is_inference_mode_enabled():
+                    return None
+                x = x.data_ptr()
+            values.append(x)
+        cap = room[0]
+        if cap - SLACK >= MINIMUM and (cap >= self._limit or pool.threads > 1):
+            return None
+        meta, (count, index) = self._meta.copy(), self._pos
+        pos, parts = np.empty(count, index), []
+        for dtype in self._fields:
+            parts.append(np.empty(cap, dtype))
+        if code := start(*values, pos, *parts, meta):
+            self._kernel.executable.fail(code)
+        silent = how is WarningSource.NEVER or (how is WarningSource.FLAGS and not raised())
+        used = int(meta[3])
+        for k, part in enumerate(parts):
+            parts[k] = part[:used]
+        return self._result(storages, pos, parts, used), silent
+
     def _result(self, storages: tuple[Storage, ...], pos: Any, parts: list[Any], used: int) -> Storage:
         plan = self._plan
         for k in self._shares:
@@ -154,7 +203,9 @@ class SingleChain:
         crd = (*self._before, *parts[:-1])
         if self._torch is not None:
             return Storage(self._shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1])
-        return Storage(self._shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1]).unshared()
+        out = Storage(self._shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1])
+        out._watch = NOTHING  # nobody else has the buffers
+        return out
 
 
 def single_chain(
