@@ -21,7 +21,7 @@ from ..storage.recorded import is_recorded, is_transformed
 
 __all__ = [
     "any_dense_gradient", "dense_gradient_type", "differentiable", "rule", "source", "tracked", "transformed",
-    "with_grad",
+    "with_grad", "with_grad_parameter",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,14 +100,14 @@ def with_grad(function: F) -> F:
 
     call.__module__ = __name__.partition(".")[0]
     call.plain = function  # type: ignore[attr-defined]
-    call.__signature__ = _signature_with_grad(signature(function))  # type: ignore[attr-defined]
+    call.__signature__ = with_grad_parameter(signature(function))  # type: ignore[attr-defined]
     return cast("F", call)
 
 
 _GRAD = Parameter("grad", Parameter.KEYWORD_ONLY, default=None, annotation="str | None")
 
 
-def _signature_with_grad(own: Signature) -> Signature:
+def with_grad_parameter(own: Signature) -> Signature:
     """The signature of a function that takes `grad=` besides its own arguments, after those by name."""
     parameters = list(own.parameters.values())
     many = bool(parameters) and parameters[-1].kind is Parameter.VAR_KEYWORD

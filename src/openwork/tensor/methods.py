@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
 
 from ..late import late
-from ..runtime.gradient_hook import rule
+from ..runtime.gradient_hook import rule, with_grad_parameter
 from ..runtime.operation import block
 from ..runtime.too_large import FAILURES, size_error
 from ..storage.buffers import is_torch
@@ -87,7 +87,33 @@ def _method(run: Callable[..., Any], kind: str, name: str, summary: str) -> Call
 
 def _called(call: Callable[..., Any], kind: str, name: str, summary: str) -> Callable[..., Any]:
     call.__name__, call.__qualname__, call.__doc__ = name, f"{kind}.{name}", summary
+    call.__signature__ = _SignatureOfMethod(name)  # type: ignore[attr-defined]
     return call
+
+
+class _SignatureOfMethod(Signature):
+    """What `help` and editors show of a method; its block is loaded when they ask, not with the class."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def _found(self) -> Signature:
+        own = [Parameter("self", Parameter.POSITIONAL_ONLY), *block(self._name).parameters()]
+        return with_grad_parameter(Signature(own))
+
+    @property
+    def parameters(self) -> Any:
+        return self._found.parameters
+
+    @property
+    def return_annotation(self) -> Any:
+        return Signature.empty
+
+    def replace(self, **changes: Any) -> Signature:
+        return self._found.replace(**changes)
 
 
 # -- methods that go to the function by themselves ---------------------------------------------------------------------

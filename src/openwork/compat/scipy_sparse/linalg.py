@@ -8,6 +8,7 @@ from typing import Any
 
 import scipy.sparse.linalg as scipys
 
+from ...namespaces import listing
 from .array import Array
 from .module import bridged, names
 
@@ -40,6 +41,7 @@ def _over_products(function: Any) -> Any:
 
 
 __all__ = names(scipys)
+__dir__ = listing(__name__, __all__)
 
 for _name in __all__:
     _found = getattr(scipys, _name)

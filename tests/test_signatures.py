@@ -1,0 +1,68 @@
+"""The parameters of everything public, their kinds and defaults: the same as in `signatures.txt`.
+
+A change of that file is a change of what callers may write: look at the difference, then
+`pytest tests/test_signatures.py --update-golden`, and say it in the changelog.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+MODULES = (
+    "openwork", "openwork.compat.pydata_sparse", "openwork.compat.scipy_sparse", "openwork.dask", "openwork.decomposition", "openwork.graph", "openwork.io", "openwork.lib.stride_tricks",
+    "openwork.linalg", "openwork.masked", "openwork.nn", "openwork.plot", "openwork.torch",
+)  # fmt: skip
+FILE = Path(__file__).with_name("signatures.txt")
+_PLACE = re.compile(r" at 0x[0-9a-f]+")
+
+
+def public(module: Any) -> Iterator[tuple[str, Any]]:
+    """Names and values of what is callable and ours, methods under `Class.name`."""
+    for name in sorted({*module.__all__, *(n for n in dir(module) if not n.startswith("_"))}):
+        value = getattr(module, name)
+        if inspect.ismodule(value) or not callable(value) or not _ours(value):
+            continue
+        if not inspect.isclass(value):
+            yield name, value
+        elif not issubclass(value, BaseException):
+            for key in dir(value):
+                method = inspect.getattr_static(value, key)
+                plain = method.__func__ if isinstance(method, (classmethod, staticmethod)) else method
+                if (not key.startswith("_") or key == "__init__") and inspect.isroutine(plain) and _ours(plain):
+                    yield f"{name}.{key}", getattr(value, key)
+
+
+def _ours(value: Any) -> bool:
+    return str(getattr(value, "__module__", "")).startswith("openwork")
+
+
+def line(name: str, value: Any) -> str:
+    """The name with its parameters, without annotations: `sum(A, axis=None, *, dtype=None)`."""
+    try:
+        signature = inspect.signature(value)
+    except (ValueError, TypeError):
+        return name
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    text = signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
+    return f"{name}{_PLACE.sub('', str(text))}"
+
+
+def lines() -> list[str]:
+    found = []
+    for name in MODULES:
+        found += [f"[{name}]", *(line(*entry) for entry in public(import_module(name))), ""]
+    return found
+
+
+def test_nothing_public_changed_unseen(update_golden: bool) -> None:
+    text = "\n".join(lines())
+    if update_golden:
+        FILE.write_text(text, encoding="utf-8")
+    want, got = FILE.read_text(encoding="utf-8").splitlines(), text.splitlines()
+    changed = [f"- {n}" for n in want if n not in got] + [f"+ {n}" for n in got if n not in want]
+    assert text.splitlines() == want, "\n".join(changed)
