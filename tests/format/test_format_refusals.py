@@ -34,6 +34,11 @@ def test_every_refusal_has_its_five_lines(message: str) -> None:
     assert re.match("  help: .+", help)
 
 
+def test_the_caret_is_under_the_number_of_dimensions() -> None:
+    what, shown, caret, *_ = refused(lambda: format("csr", -1)).split("\n")
+    assert (what, shown, caret) == ("format: ndim is not a number of dimensions", "  ndim=-1", "       ^")
+
+
 def refused(make: Callable[[], object]) -> str:
     with pytest.raises(FormatError) as error:
         make()

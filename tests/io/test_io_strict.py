@@ -133,3 +133,19 @@ def test_svmlight_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             ow.read(tmp_path / "b.svm")
     (tmp_path / "a.svm").write_text("")
     assert ow.read(tmp_path / "a.svm").shape == (0, 0)
+
+
+def test_dense_matrices_of_cholmod(tmp_path: Path) -> None:
+    path = tmp_path / "a.tri"
+    path.write_text("2 3\n1\n2\n3\n4\n5\n6.5\n")
+    t = io.read(path)
+    assert t.format.is_dense
+    np.testing.assert_array_equal(t.to_numpy(), [[1, 3, 5], [2, 4, 6.5]])
+    path.write_text("2 1\n1 2\n-3 4\n")
+    np.testing.assert_array_equal(io.read(path).to_numpy(), [[1 + 2j], [-3 + 4j]])
+    path.write_text("2 1\n1 2 3\n-3 4 5\n")
+    with pytest.raises(FileFormatError, match="line 2: expected one element of a dense matrix per line, got 3 fields"):
+        io.read(path)
+    path.write_text("2 2\n1\n2\n3\n")
+    with pytest.raises(FileFormatError, match=r"a\.tri"):
+        io.read(path)

@@ -86,6 +86,12 @@ def test_an_array_in_place() -> None:
     assert np.allclose(y, (D + E) * E)
 
 
+def test_lists_of_dense_tensors_are_numpys() -> None:
+    keys = np.array([1.0, 1.0, 0.0]), np.array([3.0, 1.0, 2.0])
+    got = np.lexsort([ow.asarray(k, format="dense") for k in keys])
+    np.testing.assert_array_equal(got, np.lexsort(keys))
+
+
 def test_masked_tensors_and_expressions_go_first() -> None:
     A = ow.asarray(D, format="csr")
     assert isinstance(np.add(ow.asarray(D), ow.masked_tensor(D, D != 0)), ow.MaskedTensor)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import openwork as ow
 from openwork.errors import DTypeError
+from openwork.runtime.formats import promises_less
 from openwork.storage import Storage, buffers
 from openwork.storage.scalars import python_scalar
 from openwork.storage.specified import coordinates, count
@@ -138,3 +139,20 @@ def test_specified_elements_are_counted_as_they_are_walked() -> None:
             assert t.nse == len(coordinates(t._storage)[1]), (text, shape)
     wide = ow.sparse_coo_tensor([[0], [0]], [1.0], (1, 1 << 20)).asformat(ow.format(texts[0]))
     assert wide.nse == 1
+
+
+def test_buffers_are_taken_as_they_are_where_less_is_promised() -> None:
+    a, b, c, d = (
+        f"(i, j) -> (i : dense, j : compressed{x})"
+        for x in ("", "(unordered)", "(nonunique)", "(nonunique, unordered)")
+    )
+    formats = {x: ow.format(x) for x in (a, b, c, d)}
+    less = {
+        (target, source) for target in formats for source in formats if promises_less(formats[target], formats[source])
+    }
+    assert less == {(a, a), (b, b), (c, c), (d, d), (b, a), (c, a), (d, a), (d, b), (d, c)}
+    t = ow.asarray(np.eye(3), format=a)
+    assert np.shares_memory(t.asformat(b).crd(1), t.crd(1))
+    assert not promises_less(ow.format("coo"), ow.format("csr"))
+    assert not promises_less(ow.format("csc"), ow.format("csr"))
+    assert not promises_less(ow.format("bsr(2, 2)"), ow.format("bsr(2, 3)"))

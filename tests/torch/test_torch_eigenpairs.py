@@ -104,11 +104,15 @@ def test_what_has_no_gradient_is_refused() -> None:
         ow.linalg.eigs(A, k=2)
 
 
+@pytest.mark.parametrize("batch", [(3, 1), (3,)])
 @pytest.mark.parametrize("format", ["batched csr", "coo", "dense"])
-def test_determinants_of_stacks(format: str) -> None:
-    stack = torch.stack([SYMMETRIC, torch.where(SYMMETRIC == 0, 0, -2 * SYMMETRIC), 3 * SYMMETRIC]).reshape(3, 1, 6, 6)
-    format = "(b, c, i, j) -> (b : batch, c : batch, i : dense, j : compressed)" if "csr" in format else format
-    weights = torch.tensor([[1.0], [2.0], [-3.0]], dtype=torch.float64)
+def test_determinants_of_stacks(format: str, batch: tuple[int, ...]) -> None:
+    stack = torch.stack([SYMMETRIC, torch.where(SYMMETRIC == 0, 0, -2 * SYMMETRIC), 3 * SYMMETRIC])
+    stack = stack.reshape(*batch, 6, 6)
+    names = "bc"[: len(batch)]
+    levels = [f"{n} : batch" for n in names] + ["i : dense", "j : compressed"]
+    format = f"({', '.join(names + 'ij')}) -> ({', '.join(levels)})" if "csr" in format else format
+    weights = torch.tensor([1.0, 2.0, -3.0], dtype=torch.float64).reshape(batch)
     for name in ("slogdet", "det"):
         dense = stack.clone().requires_grad_()
         expected = getattr(torch.linalg, name)(dense)
