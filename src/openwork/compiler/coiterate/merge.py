@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...format.expression import Expression
-from ..fill import Fill, Regions
+from ..fill import Regions
 from ..operand import Operand
 
 __all__ = ["Array", "Input", "Merge", "Moves", "Reduction"]
@@ -79,7 +79,3 @@ class Merge:
     def order(self) -> tuple[Expression, ...]:
         assert self.target.format is not None
         return tuple(level.expression for level in self.target.format.levels)
-
-    @property
-    def fill(self) -> Fill:
-        return self.regions.fill

@@ -97,10 +97,6 @@ class StoreWriter:
             self._buffers[name] = _Growing(self._folder / f"{name}.bin", array.dtype)
         self._buffers[name].append(array)
 
-    def length(self, name: str) -> int:
-        """The elements that a buffer has so far."""
-        return self._buffers[name].length if name in self._buffers else 0
-
     def finish(self, format: Format, shape: tuple[int, ...], scalar: str, fill_value: Any) -> None:
         """Sync the buffers, and write the header."""
         entries = {name: buffer.finish() for name, buffer in self._buffers.items()}

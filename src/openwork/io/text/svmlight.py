@@ -1,4 +1,4 @@
-"""svmlight / libsvm: `label index:value ...` per line, "#" starts a comment; `labels` gives what `read` leaves.
+"""svmlight / libsvm: `label index:value ...` per line, "#" starts a comment; labels are left out.
 
 Indices start at 1 unless a 0 occurs (or `base=` says so), as scikit-learn's `zero_based="auto"` has it.
 """
@@ -16,7 +16,7 @@ from .scan import scan
 from .scan_layout import Layout, Rest
 from .source import Text
 
-__all__ = ["labels", "looks_like", "read"]
+__all__ = ["looks_like", "read"]
 
 _BLOCK = 1 << 20
 """Bytes of lines that are taken apart at a time."""
@@ -44,12 +44,6 @@ def read(text: Text, options: Options) -> Buffers:
     dtype = np.int32 if max(extent, values.size) < 2**31 else np.int64
     shape = (counts.size, extent)
     return compressed("i", shape, pos.astype(dtype), (columns - base).astype(dtype), np.ascontiguousarray(values))
-
-
-def labels(text: Text) -> Array:
-    """The label of each row."""
-    numbers, first, _ = _numbers(text, Options())
-    return numbers[first]
 
 
 def _numbers(text: Text, options: Options) -> tuple[Array, Array, Array]:
