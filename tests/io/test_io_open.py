@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tracemalloc
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ import scipy.sparse as sp
 
 import openwork as ow
 from openwork.faults import injected, nth
+from openwork.io import header
 from openwork.io.containers import store
 
 
@@ -320,3 +323,50 @@ def test_verify_in_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(ow.FileFormatError, match=r"values.bin, block 0"):
         ow.open(tmp_path / "t.ow", verify=True)
     assert store.is_store(tmp_path / "t.ow")
+
+
+def aligned(path: Path, arrays: dict[str, Any]) -> None:
+    """An archive that is not packed, whose arrays begin at multiples of 64 bytes."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            member = zipfile.ZipInfo(f"{name}.npy")
+            begin = archive.fp.tell() + 30 + len(member.filename) + 4  # type: ignore[union-attr]
+            member.extra = b"OW" + (-begin % 64).to_bytes(2, "little") + bytes(-begin % 64)
+            buffer = io.BytesIO()
+            np.save(buffer, array)
+            archive.writestr(member, buffer.getvalue())
+
+
+@pytest.mark.parametrize("kind", ["csr", "bsr", "coo"])
+@pytest.mark.parametrize("loose", [False, True])
+def test_arrays_of_scipys_layout_are_mapped_in_the_format_that_they_keep(
+    tmp_path: Path, kind: str, loose: bool
+) -> None:
+    arrays: dict[str, Any] = {
+        "shape": np.array([2, 4]),
+        "format": np.array(kind.encode()),
+        "data": np.array([1.0, 2.0, 3.0]),
+    }
+    columns = np.array([2, 0, 3] if loose else [0, 2, 3], np.int32)
+    if kind == "coo":
+        arrays |= {"row": np.array([0, 0, 1], np.int32), "col": columns}
+    else:
+        arrays |= {"indices": columns, "indptr": np.array([0, 2, 3], np.int32)}
+    if kind == "bsr":
+        arrays["data"] = arrays["data"].reshape(3, 1, 1)
+    aligned(tmp_path / "a.npz", arrays)
+    t = ow.open(tmp_path / "a.npz")
+    assert ("unordered" in str(t.format)) == loose
+    np.testing.assert_array_equal(t.to_numpy(), ow.read(tmp_path / "a.npz").to_numpy())
+    assert "unordered" in str(ow.open(tmp_path / "a.npz", check=False).format)
+
+
+def test_the_header_of_a_store(tmp_path: Path) -> None:
+    ow.write(tmp_path / "t.ow", ow.asarray(np.eye(3), format="csr"))
+    found = header(tmp_path / "t.ow")
+    assert (found.kind, found.shape, found.field, found.entries) == (
+        "ow, (i, j) -> (i : dense, j : compressed)",
+        (3, 3),
+        "float64",
+        3,
+    )

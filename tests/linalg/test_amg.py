@@ -139,3 +139,9 @@ def test_they_pickle() -> None:
     a = ow.asarray(poisson(12))
     for m in (linalg.amg(a, coarse=10), linalg.ic0(a), linalg.ilu0(a), linalg.ssor(a), linalg.jacobi(a)):
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(m)) @ np.ones(144), m @ np.ones(144))
+
+
+def test_a_hierarchy_says_its_shape_and_elements() -> None:
+    m = linalg.amg(tensor(np.diag(np.full(20, 2.0)) - np.eye(20, k=1) - np.eye(20, k=-1), "csr"))
+    assert repr(m) == "<AMG of shape (20, 20), float64>"
+    assert m.nse == sum(nse for _, nse in m.sizes) >= 58

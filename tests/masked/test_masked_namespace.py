@@ -194,3 +194,17 @@ def test_functions_stay_what_they_are_for_tensors() -> None:
     assert ow.sum.__doc__
     assert "keepdims" in inspect.signature(ow.sum).parameters
     assert all(hasattr(ow, name) for name in MASKED)
+
+
+def test_one_element_is_a_number_of_python() -> None:
+    m = ow.masked_tensor(np.array([[2.5]]), np.array([[True]]))
+    assert (bool(m), int(m), float(m), complex(m)) == (True, 2, 2.5, 2.5 + 0j)
+    with pytest.raises(ValueError, match="the element is missing"):
+        bool(ow.masked_tensor(np.array([2.5]), np.array([False])))
+
+
+def test_dtypes_layouts_and_repeated_extents() -> None:
+    m = ow.masked_tensor(np.array([[1.0, 2.0]]), np.array([[True, False]]))
+    assert m.to(dtype="float32").dtype == np.float32
+    assert m.expand(3, -1).to_numpy(0).tolist() == [[1.0, 0.0]] * 3
+    assert m.to_sparse_csc().is_sparse_csc() if hasattr(m, "to_sparse_csc") else not m.is_sparse_csc()

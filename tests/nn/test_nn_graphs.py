@@ -114,3 +114,10 @@ def test_the_adjacency_may_be_what_asarray_takes(layer: torch.nn.Module) -> None
         torch.testing.assert_close(layer(given, x), want)
         torch.testing.assert_close(normalized_adjacency(given).to_dense(), normalized_adjacency(t).to_dense())
     torch.testing.assert_close(layer(graph, ow.asarray(x.numpy(), format="csr")), want)
+
+
+def test_layers_say_what_they_are() -> None:
+    assert repr(GraphAttention(4, 6, heads=2)) == "GraphAttention(in_features=4, out_features=6, heads=2)"
+    pruned = ow.nn.prune(torch.nn.ModuleList([torch.nn.RNN(3, 5), torch.nn.Conv1d(2, 4, 3)]), 0.5)
+    assert "RNN_TANH, 3, 5, num_layers=1" in repr(pruned)
+    assert "kernel_size=(3,), stride=(1,), padding=(0,), groups=1" in repr(pruned)

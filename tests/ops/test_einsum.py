@@ -382,3 +382,18 @@ def test_sparse_results_of_dense_operands_do_not_pass_through_dense_ones(format:
         return
     with pytest.raises(MemoryError, match=r'help: einsum\(..., format="coo"\) gives a sparse result'):
         ow.einsum("ijk,k->ij", t.asformat("csf"), x)
+
+
+def test_many_operands_without_opt_einsum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step is then the cheapest pair."""
+    terms = [Size(frozenset((chr(97 + k), chr(98 + k))), 10.0 + k) for k in range(10)]
+    extents = {chr(97 + k): 2 + k for k in range(11)}
+
+    def absent(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr("openwork.compiler.schedule.path.import_module", absent)
+    steps = find_path(terms, "ak", extents)
+    assert len(steps) == 9
+    assert (steps[0].left, steps[0].right) == (0, 1)
+    assert set(steps[-1].result.letters) == set("ak")

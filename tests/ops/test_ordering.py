@@ -217,3 +217,10 @@ def test_topk_of_few_elements() -> None:
                     values, indices = ow.topk(t, 3, axis=axis, largest=largest)
                     same(indices, want)
                     same(values, np.take_along_axis(a, want, axis))
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_quantiles_of_nothing_are_nan(skip: bool) -> None:
+    found = (ow.nanquantile if skip else ow.quantile)(ow.zeros((2, 0)), [0.25, 0.5], axis=1)
+    assert found.shape == (2, 2)
+    assert np.isnan(found.to_numpy()).all()

@@ -74,3 +74,16 @@ def test_few_long_rows_pay_for_lanes(long_rows: int, lanes: bool) -> None:
     x = rng.random(2000)
     np.testing.assert_allclose(t @ x, t.to_numpy() @ x)
     assert ("vload" in ow.explain(ow.matmul, t, x).loops) == lanes
+
+
+def test_rows_are_taken_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ranges have about as many elements each; rows without elements are between."""
+    monkeypatch.setattr("openwork.runtime.leading_slice.PARALLEL_NSE", 1)
+    before = ow.get_num_threads()
+    dense = dense_array((40, 9))
+    rows = [3, 3, 39, 0, 17, 5, 5, 5, 38]
+    ow.set_num_threads(4)
+    try:
+        same(ow.asarray(dense, format="csr")[rows], dense[rows])
+    finally:
+        ow.set_num_threads(before)

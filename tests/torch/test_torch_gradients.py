@@ -205,3 +205,17 @@ def test_backward_takes_a_tensor() -> None:
     t = make("csr", (4, 6)).tensor
     (3 * t).backward(t.detach())
     torch.testing.assert_close(t.grad.values, 3 * t.values.detach())
+
+
+def test_which_elements_prune_keeps_is_constant() -> None:
+    x = torch.tensor([[0.0, 2.0, -3.0], [0.5, 0.0, 1.0]], dtype=torch.float64, requires_grad=True)
+    (ow.prune(ow.asarray(x).asformat("csr"), 0.75) * 2).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [[0.0, 2.0, 2.0], [0.0, 0.0, 2.0]]
+
+
+def test_sum_to_size_is_torchs() -> None:
+    x = torch.arange(12.0).reshape(2, 2, 3)
+    t = ow.asarray(x).asformat("coo")
+    for size in ((1, 3), (2, 1, 3), (3,), (2, 2, 3)):
+        assert torch.equal(t.sum_to_size(*size).to_dense(), x.sum_to_size(*size))
