@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 WRITTEN = [*sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("coming-from/*.md"))]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *WRITTEN]
+CODE = [
+    p for folder in ("src", "tests", "tools", "benchmarks", "examples", "docs") for p in (ROOT / folder).rglob("*.py*")
+]
 FENCE = re.compile(r"^(`{3,})(.*?)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -50,6 +53,31 @@ def broken(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert not broken(page)
+
+
+def absent_files(text: str) -> list[str]:
+    """The files of code that a text names and that are not there, and names that these do not have: `a/b.py: name`."""
+    wrong = []
+    for file, name in re.findall(r"`([\w./]+\.pyi?)(?:: (\w+))?`", text):
+        end = f"/{file.replace('../', '')}"
+        found = [p for p in CODE if str(p).endswith(end)]
+        if not any(
+            not name or re.search(rf"^(?:def|class) {name}\b|^{name}\b", p.read_text(), re.MULTILINE) for p in found
+        ):
+            wrong.append(file if not name else f"{file}: {name}")
+    return wrong
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_files_that_are_named_are_there(page: Path) -> None:
+    assert absent_files(FENCE.sub("", page.read_text())) == []
+
+
+def test_a_file_that_is_gone_is_found() -> None:
+    assert absent_files("`test_docs.py`, `tests/test_docs.py: prose`, `gone.py`, `test_docs.py: gone`") == [
+        "gone.py",
+        "test_docs.py: gone",
+    ]
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
