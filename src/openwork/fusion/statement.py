@@ -23,7 +23,7 @@ from ..errors import UnsupportedError
 from ..format.format import Format
 from ..interop.operands import sparse_or_array
 from ..interop.sources import asarray
-from ..ir.index import Access, Apply, Assignment, Expression, Literal, accesses
+from ..ir.index import REDUCED_BY, Access, Apply, Assignment, Expression, Literal, accesses
 from ..ops.elementwise.functions import where
 from ..ops.elementwise.maps import elementwise
 from ..ops.elementwise.pointwise import pointwise
@@ -44,7 +44,6 @@ from .terms import Term, addition_of, product_of, semiring_in, summands, vanishi
 __all__ = ["operation_of", "product_at", "right_side", "ring_factors", "run", "true_elements"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_REDUCTIONS = {"add": "sum", "mul": "prod", "min": "min", "max": "max", "or": "any", "and": "all"}
 
 
 def run(stmt: Assignment, tensors: Mapping[str, Any], old: Any, format: object, ring: Semiring | None) -> Any:
@@ -86,7 +85,7 @@ def right_side(
     spelled = semiring_in(stmt.reduction, e, tensors)
     if spelled is not None and reduced:
         return _contract(spelled[1], free, tensors, SEMIRINGS[spelled[0]], format)
-    return _reduce_fused(e, free, reduced, _REDUCTIONS[stmt.reduction], tensors, format)
+    return _reduce_fused(e, free, reduced, REDUCED_BY[stmt.reduction], tensors, format)
 
 
 def _constant(e: Expression) -> Any:

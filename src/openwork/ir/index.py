@@ -21,7 +21,18 @@ from functools import cached_property
 
 from .operations import INFIX
 
-__all__ = ["ASSIGNMENTS", "PRESENCE", "Access", "Apply", "Assignment", "Expression", "Literal", "accesses", "show"]
+__all__ = [
+    "ASSIGNMENTS",
+    "PRESENCE",
+    "REDUCED_BY",
+    "Access",
+    "Apply",
+    "Assignment",
+    "Expression",
+    "Literal",
+    "accesses",
+    "show",
+]
 
 PRESENCE = ("either", "given")
 """Operations of two operands that decide by presence, see `compiler.fill`: `either(a, b)` is b where a is missing,
@@ -29,6 +40,9 @@ PRESENCE = ("either", "given")
 
 ASSIGNMENTS = {"=": "add", "+=": "add", "*=": "mul", "min=": "min", "max=": "max", "|=": "or", "&=": "and"}
 """The operators of an assignment, and the operation by which each reduces."""
+
+REDUCED_BY = {"add": "sum", "mul": "prod", "min": "min", "max": "max", "or": "any", "and": "all"}
+"""The reduction of tensors that combines elements by such an operation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from ..ops.products.matmul import matmul
 from ..ops.products.tensor_products import outer, tensordot, vecdot
 from ..runtime import gradient_hook as _gradients
 from ..runtime.overrides import overridable as _overridable
+from ..tables import HOMES as _HOMES
 from .amg import AMG, amg
 from .cholesky import cholesky
 from .dense_format import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
@@ -105,9 +106,11 @@ __all__ = [
 __getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)
 
-for _name in (
-    "cross", "det", "diagonal", "eigsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm",
-    "outer", "slogdet", "solve", "solve_triangular", "spsolve", "svds", "tensordot", "trace", "vecdot",
-    "vector_norm",
-):  # fmt: skip
+_OWN = (
+    "cross", "det", "eigsh", "inv", "matrix_norm", "matrix_power", "norm", "slogdet", "solve", "solve_triangular",
+    "spsolve", "svds", "vector_norm",
+)  # fmt: skip
+"""What takes `grad=`, and operands of other types, besides the operations of the namespace."""
+
+for _name in (*_OWN, *_HOMES.keys() & __all__):
     globals()[_name] = _overridable(_gradients.with_grad(globals()[_name]))

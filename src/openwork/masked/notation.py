@@ -30,7 +30,7 @@ from ..fusion.sparse_reduction import fold_stored
 from ..fusion.terms import product_of
 from ..interop.sources import asarray
 from ..ir.einstein import separated
-from ..ir.index import Access, Apply, Assignment, Expression, Literal, accesses
+from ..ir.index import REDUCED_BY, Access, Apply, Assignment, Expression, Literal, accesses
 from ..ops.creation import zeros_like
 from ..ops.elementwise.maps import elementwise
 from ..runtime.promote import promote
@@ -46,7 +46,6 @@ from .tensor import MaskedTensor, wrap
 
 __all__ = ["evaluate"]
 
-_REDUCTIONS = {"add": "sum", "mul": "prod", "min": "min", "max": "max", "or": "any", "and": "all"}
 _PAIRS = {"add": "x + y", "sub": "x - y", "mul": "x * y", "min": "min(x, y)", "max": "max(x, y)"}
 """Operations of two masked tensors whose least or largest results are those of a contraction over a semiring."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -137,7 +136,7 @@ def _reduced(
     pair = _pair(stmt.reduction, e, known)
     if pair is not None:
         return _contracted(pair[0], free, known, pair[1])
-    order, name = (*free, *reduced), _REDUCTIONS[stmt.reduction]
+    order, name = (*free, *reduced), REDUCED_BY[stmt.reduction]
     whole = _laid(e, order, known)
     if name in ("any", "all") and "bool" not in str(whole.dtype):
         raise UnsupportedError(
