@@ -128,10 +128,12 @@ class PreparedMerge:
             return None
         if self._short is not None and not numbers:
             return self._chain.run_short(storages, self._room, self._short, self.warnings)
-        self._runs += 1
-        if self._runs == tuning.MERGE_SHORT:
-            self._short = self._chain.short(storages, self._room, self._passed)
-        return self._chain.run(storages, self._room, (*numbers, *self._passed), self.warnings)
+        result = self._chain.run(storages, self._room, (*numbers, *self._passed), self.warnings)
+        if result is not None:  # so that torch records no operand
+            self._runs += 1
+            if self._runs == tuning.MERGE_SHORT:
+                self._short = self._chain.short(storages, self._room, self._passed)
+        return result
 
 
 def _have_one_structure(storages: tuple[Storage, ...]) -> bool:
