@@ -168,3 +168,26 @@ def test_addmm() -> None:
     torch.testing.assert_close(ow.addmm(y, t, X, beta=2, alpha=0.5), want)
     torch.testing.assert_close(ow.addmm(y, t, X, beta=0), t @ X)
     assert ow.addmm(t.T, t.T, t[:, :4]).format == t.T.format
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")  # torch's, of a short sequence, before it asks us
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_torch_tensors_are_indexed_by_tensors(library: str) -> None:
+    A = ow.asarray([[1.0, 0, 2], [0, 0, 3]], format="csr")
+    A = ow.asarray(A, like=torch) if library == "torch" else A
+    x, places, mask = torch.arange(6.0).reshape(2, 3), ow.nonzero(A), A != 0
+    at = tuple(torch.tensor(k) for k in ([0, 0, 1], [0, 2, 2]))
+    for got in (x[places], x[mask], x[places[0], places[1]]):
+        assert type(got) is torch.Tensor
+        assert got.tolist() == [0, 2, 5]
+    for key in (places, mask):
+        y = x.clone()
+        y[key] = -1
+        assert torch.equal(y, x.index_put(at, torch.tensor(-1.0)))
+        y[key] = ow.asarray([7.0, 8, 9], dtype="float32")
+        assert torch.equal(y, x.index_put(at, torch.tensor([7.0, 8, 9])))
+    assert torch.equal(x.index_put(places, torch.tensor(5.0)), x.index_put(at, torch.tensor(5.0)))
+    assert torch.equal(x.clone().index_put_(places, torch.tensor(5.0)), x.index_put(at, torch.tensor(5.0)))
+    leaf = x.clone().requires_grad_()
+    leaf[places].sum().backward()
+    assert leaf.grad.tolist() == [[1, 0, 1], [0, 0, 1]]

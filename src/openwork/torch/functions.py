@@ -61,6 +61,8 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not names[0].endswith("_"):
         args = tuple([over_torch(x) for x in args])
         kwargs = {key: over_torch(value) for key, value in kwargs.items() if key != "out"} if kwargs else kwargs
+    if names[0] in _INDEXED and isinstance(args[0], torch.Tensor):
+        return function(*_dense(over_torch(args)), **{key: _dense(over_torch(x)) for key, x in kwargs.items()})
     for name in names:
         if name in FUNCTIONS:
             return FUNCTIONS[name](*args, **kwargs)
@@ -73,14 +75,16 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = names[0]
     if name[:1] == "r" and name[1:] in pointwise_functions.BINARY and len(args) == 2:
         return elementwise(pointwise_functions.BINARY[name[1:]], args[1], args[0])
-    if name in ("copy_", "setitem"):
-        return function(*[_dense(x) for x in args], **kwargs)
     if name.endswith("_") and args and isinstance(args[0], torch.Tensor) and hasattr(torch, name[:-1]):
         return args[0].copy_(_dense(call(getattr(torch, name[:-1]), args, kwargs)))
     raise UnsupportedError(
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
         "\n  help: hand it to_dense() or to_torch()"
     )
+
+
+_INDEXED = frozenset({"copy_", "getitem", "setitem", "index_put", "index_put_"})
+"""Functions of a torch tensor that stay torch's own where Tensors say at which places, or what is written."""
 
 
 @lru_cache(maxsize=1024)
@@ -98,7 +102,10 @@ def table_names(function: Any) -> list[str]:
 
 
 def _dense(x: Any) -> Any:
-    return x.to_dense() if isinstance(x, Tensor) else x
+    """What is given, with dense tensors in the place of Tensors, those within tuples and lists too."""
+    if isinstance(x, Tensor):
+        return x.to_dense()
+    return type(x)(map(_dense, x)) if type(x) in (tuple, list) else x
 
 
 def _binary(op: str, a: Any, b: Any = None, *, other: Any = None, alpha: Any = 1) -> Any:
