@@ -163,3 +163,68 @@ def test_training_of_a_pruned_transformer() -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.8 * losses[0]
+
+
+def test_layers_are_pruned_again() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv1d(2, 4, 3), nn.Flatten(), nn.Linear(12, 8), nn.LSTM(8, 4), nn.MultiheadAttention(8, 2))
+    at_once = prune(copy.deepcopy(net), 0.75).state_dict()
+    for amount in (0.25, 0.5, 0.75, 0.6):  # what is gone stays so
+        prune(net, amount)
+    torch.testing.assert_close(net.state_dict(), at_once)
+    layer = prune(nn.Linear(8, 8), 0.5, "bsr(2, 2)")
+    assert prune(layer, 0.75, "bsr(2, 2)").weight.nse == 16
+    assert prune(layer, 0.25, "csr").weight.nse == 32
+    assert prune(layer, 0, "nm(2, 4)").weight.nse == 32
+    chosen = prune(prune(nn.Sequential(nn.Linear(4, 4), nn.Conv1d(2, 2, 2)), 0.5), 1, types=nn.Linear)
+    assert (chosen[0].weight.nse, chosen[1].linear.weight.nse) == (0, 4)
+
+
+def test_frozen_layers_stay_frozen() -> None:
+    layers = [
+        nn.Linear(4, 4), nn.Conv2d(2, 2, 1), nn.Conv1d(4, 4, 2, groups=2), nn.LSTM(4, 4, proj_size=2), nn.GRU(2, 2, bias=False),
+        nn.MultiheadAttention(8, 2), nn.MultiheadAttention(8, 2, kdim=4, vdim=6),
+    ]  # fmt: skip
+    for layer in layers:
+        for is_trained in (False, True):
+            sparse = prune(copy.deepcopy(layer).requires_grad_(is_trained), 0.5)
+            dense = densify(copy.deepcopy(sparse))
+            assert {p.requires_grad for net in (sparse, dense) for p in net.parameters()} == {is_trained}
+    part = nn.MultiheadAttention(8, 2)
+    part.in_proj_weight.requires_grad_(False)
+    sparse = prune(part, 0.5)
+    assert [name for name, p in sparse.named_parameters() if not p.requires_grad] == [f"{k}_proj.values" for k in "qkv"]
+    assert not densify(sparse).in_proj_weight.requires_grad
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    linear, conv, rnn = prune(nn.Linear(8, 4), 0.5), prune(nn.Conv2d(4, 6, 3), 0.5), prune(nn.LSTM(6, 4, 2), 0.5)
+    gru, state = prune(nn.GRU(6, 4), 0.5), torch.zeros(2, 3, 4)
+    cases: list[tuple[nn.Module, tuple[Any, ...], type[Exception], str]] = [
+        (linear, (torch.ones(2, 7),), ow.ShapeError, "expected: .*8"),
+        (linear, (torch.ones(()),), ow.ShapeError, "expected: .*8"),
+        (linear, ([1.0] * 8,), ow.DTypeError, "input list"),
+        (conv, (torch.ones(2, 3, 8, 8),), ow.ShapeError, "expected: .batch, 4"),
+        (conv, (torch.ones(8, 8),), ow.ShapeError, "expected: .batch, 4"),
+        (conv, (torch.ones(2, 4, 2, 8),), ow.ShapeError, "kernel of 3"),
+        (rnn, (torch.ones(5, 3, 7),), ow.ShapeError, "6 features"),
+        (rnn, (torch.ones(6),), ow.ShapeError, "6 features"),
+        (rnn, (torch.ones(0, 3, 6),), ow.ShapeError, "6 features"),
+        (rnn, (torch.ones(5, 3, 6), state), ow.ShapeError, "initial states"),
+        (rnn, (torch.ones(5, 3, 6), (state[:, :1], state[:, :1])), ow.ShapeError, "initial states"),
+        (gru, (torch.ones(5, 3, 6), (state,)), ow.ShapeError, "initial states"),
+    ]
+    for layer, arguments, error, text in cases:
+        with pytest.raises(error, match=text):
+            layer(*arguments)
+    for call, error, text in (
+        (lambda: prune(nn.Linear(8, 4), "0.5"), TypeError, "amount '0.5'"),  # type: ignore[arg-type]
+        (lambda: densify(torch.ones(3, 3)), ow.DTypeError, "no module"),
+        (lambda: prune(nn.Linear(8, 4), types=nn.Embedding), ow.UnsupportedError, "supported: torch.nn.Linear"),
+        (lambda: prune(nn.Linear(8, 4), types="Linear"), ow.UnsupportedError, "types with 'Linear'"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    with torch.no_grad():
+        assert rnn(torch.ones(5, 0, 6))[0].shape == (5, 0, 4)
+        assert linear(torch.ones(0, 8)).shape == (0, 4)

@@ -13,7 +13,7 @@ from ..integers import integer
 from ..interop.constructors import asarray
 from ..tensor.tensor import Tensor
 from .attend import attend
-from .linear import SparseLinear
+from .linear import SparseLinear, fill_parameter
 
 __all__ = ["SparseAttention", "SparseMultiheadAttention"]
 
@@ -167,11 +167,16 @@ class SparseMultiheadAttention(SparseAttention):
         result.bias_k, result.bias_v = layer.bias_k, layer.bias_v
         if layer._qkv_same_embed_dim:
             weights = layer.in_proj_weight.chunk(3)
+            are_trained = (layer.in_proj_weight.requires_grad,) * 3
         else:
             weights = (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)
+            are_trained = tuple([weight.requires_grad for weight in weights])
         biases = layer.in_proj_bias.chunk(3) if has_bias else (None,) * 3
-        for name, weight, bias in zip(("q_proj", "k_proj", "v_proj"), weights, biases, strict=True):
-            setattr(result, name, SparseLinear(sparsify(weight.detach()), bias))
+        for name, weight, bias, is_trained in zip(_PROJECTIONS, weights, biases, are_trained, strict=True):
+            linear = SparseLinear.of(sparsify(weight.detach()), bias, is_trained)
+            if linear.bias is not None:
+                linear.bias.requires_grad_(layer.in_proj_bias.requires_grad)
+            setattr(result, name, linear)
         result.out_proj = SparseLinear.from_dense(layer.out_proj, sparsify)
         return result
 
@@ -184,19 +189,27 @@ class SparseMultiheadAttention(SparseAttention):
         )  # fmt: skip
         dense.to(self.out_proj.values)
         weights = [_dense_weight(p) for p in projections]
-        with torch.no_grad():
-            if dense._qkv_same_embed_dim:
-                dense.in_proj_weight.copy_(torch.cat(weights))
-            else:
-                for name, weight in zip(("q", "k", "v"), weights, strict=True):
-                    getattr(dense, f"{name}_proj_weight").copy_(weight)
-            if dense.in_proj_bias is not None:
-                dense.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
-            dense.out_proj.weight.copy_(_dense_weight(self.out_proj))
-            if dense.out_proj.bias is not None:
-                dense.out_proj.bias.copy_(self.out_proj.bias)
+        own = [_weight_parameter(p) for p in projections]
+        if dense._qkv_same_embed_dim:
+            fill_parameter(dense.in_proj_weight, torch.cat(weights), *own)
+        else:
+            for name, weight, parameter in zip(_PROJECTIONS, weights, own, strict=True):
+                fill_parameter(getattr(dense, f"{name}_weight"), weight, parameter)
+        if dense.in_proj_bias is not None:
+            biases = [p.bias for p in projections]
+            fill_parameter(dense.in_proj_bias, torch.cat(biases), *biases)
+        fill_parameter(dense.out_proj.weight, _dense_weight(self.out_proj), _weight_parameter(self.out_proj))
+        fill_parameter(dense.out_proj.bias, self.out_proj.bias, self.out_proj.bias)
         dense.bias_k, dense.bias_v = self.bias_k, self.bias_v
         return dense
+
+
+_PROJECTIONS = ("q_proj", "k_proj", "v_proj")
+
+
+def _weight_parameter(layer: Any) -> torch.Tensor:
+    parameter: torch.Tensor = layer.values if isinstance(layer, SparseLinear) else layer.weight
+    return parameter
 
 
 def _dense_weight(layer: Any) -> torch.Tensor:

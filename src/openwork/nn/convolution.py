@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ..errors import ShapeError
 from ..interop.layouts import sparse_coo_tensor
 from ..tensor.tensor import Tensor
-from .linear import SparseLinear
+from .linear import SparseLinear, fill_parameter
 
 __all__ = ["SparseConv"]
 
@@ -38,9 +39,8 @@ class SparseConv(torch.nn.Module):  # type: ignore[misc]
     def from_dense(cls, layer: Any, sparsify: Callable[[torch.Tensor], Tensor]) -> SparseConv:
         """The convolution of what `sparsify` makes of a dense one's weight, as a matrix of a row for each channel."""
         weight = sparsify(layer.weight.detach().reshape(layer.out_channels, -1))
-        linear = SparseLinear(_block_diagonal(weight, layer.groups), layer.bias)
-        linear.values.requires_grad_(layer.weight.requires_grad)
-        return cls(linear, layer)
+        is_trained = layer.weight.requires_grad
+        return cls(SparseLinear.of(_block_diagonal(weight, layer.groups), layer.bias, is_trained), layer)
 
     def to_dense(self) -> Any:
         """The torch.nn.Conv1d, Conv2d or Conv3d of the same weight and bias."""
@@ -50,15 +50,20 @@ class SparseConv(torch.nn.Module):  # type: ignore[misc]
             self.groups, bias is not None, self.padding_mode, dtype=weight.dtype, device=weight.device,
         )  # fmt: skip
         groups = weight.reshape(self.groups, self.out_channels // self.groups, self.groups, -1)
-        with torch.no_grad():
-            dense.weight.copy_(groups.diagonal(0, 0, 2).movedim(-1, 0).reshape(dense.weight.shape))
-            if bias is not None:
-                dense.bias.copy_(bias)
+        own = groups.diagonal(0, 0, 2).movedim(-1, 0).reshape(dense.weight.shape)
+        fill_parameter(dense.weight, own, self.linear.values)
+        fill_parameter(dense.bias, bias, bias)
         return dense
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The convolution of (batch, channels, *sizes), or of one without the batch."""
+        """The convolution of (batch, channels, *sizes), or of one without the batch.
+
+        Raises ShapeError for other channels or ranks, and for sizes that the kernel is larger than.
+        """
         dims = len(self.kernel_size)
+        if x.ndim not in (dims + 1, dims + 2) or x.shape[-dims - 1] != self.in_channels:
+            wanted = ", ".join(["batch", str(self.in_channels), *(f"size {k + 1}" for k in range(dims))])
+            raise ShapeError(f"SparseConv: input {tuple(x.shape)}\n  expected: ({wanted})")
         batched = x if x.ndim > dims + 1 else x.unsqueeze(0)
         columns, sizes = self._unfold(batched)
         out = self.linear.columns(columns).reshape(len(batched), self.out_channels, *sizes)
@@ -70,6 +75,11 @@ class SparseConv(torch.nn.Module):  # type: ignore[misc]
             x = F.pad(x, self._pad, "constant" if self.padding_mode == "zeros" else self.padding_mode)
         dims = len(self.kernel_size)
         for k, (size, step, gap) in enumerate(zip(self.kernel_size, self.stride, self.dilation, strict=True)):
+            if (size - 1) * gap >= x.shape[2 + k]:
+                raise ShapeError(
+                    f"SparseConv: a kernel of {size} (dilation {gap}) over {x.shape[2 + k]} with its padding"
+                    "\n  expected: no more than there is"
+                )
             x = x.unfold(2 + k, (size - 1) * gap + 1, step)[..., ::gap]
         sizes = tuple(x.shape[2 : 2 + dims])
         places = (0, 1, *range(2 + dims, 2 + 2 * dims), *range(2, 2 + dims))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
 from ..storage.buffers import is_torch
@@ -17,7 +17,15 @@ from ..torch import traced
 from .autocast import autocast
 from .structure_state import bytes_of, index_buffers, is_sparse_state, weight_of
 
-__all__ = ["SparseLinear"]
+__all__ = ["SparseLinear", "fill_parameter"]
+
+
+def fill_parameter(parameter: torch.Tensor | None, value: torch.Tensor | None, *of: torch.Tensor | None) -> None:
+    """Give a parameter a value, and have it trained where one of those is that it is made of; None is left alone."""
+    if parameter is not None and value is not None:
+        with torch.no_grad():
+            parameter.copy_(value)
+        parameter.requires_grad_(any(p is not None and p.requires_grad for p in of))
 
 
 class SparseLinear(torch.nn.Module):  # type: ignore[misc]
@@ -51,16 +59,20 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
         t = weight.detach() if is_torch(weight.values) else asarray(weight.to_torch())
         self.out_features, self.in_features = weight.shape
         self.values = torch.nn.Parameter(t.values.clone())
-        self.bias = None if bias is None else torch.nn.Parameter(bias.detach().clone())
+        is_frozen = isinstance(bias, torch.nn.Parameter) and not bias.requires_grad
+        self.bias = None if bias is None else torch.nn.Parameter(bias.detach().clone(), not is_frozen)
         self._set_structure(t._storage)
 
     @classmethod
     def from_dense(cls, layer: torch.nn.Linear, sparsify: Callable[[torch.Tensor], Tensor]) -> SparseLinear:
         """The layer of what `sparsify` makes of a torch.nn.Linear's weight."""
-        result = cls(sparsify(layer.weight.detach()), layer.bias)
-        result.values.requires_grad_(layer.weight.requires_grad)
-        if result.bias is not None:
-            result.bias.requires_grad_(layer.bias.requires_grad)
+        return cls.of(sparsify(layer.weight.detach()), layer.bias, layer.weight.requires_grad)
+
+    @classmethod
+    def of(cls, weight: Tensor, bias: torch.Tensor | None, is_trained: bool) -> SparseLinear:
+        """The layer of a weight that is trained or frozen; its bias is what the given Parameter is."""
+        result = cls(weight, bias)
+        result.values.requires_grad_(is_trained)
         return result
 
     @classmethod
@@ -77,12 +89,8 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
         dense = torch.nn.Linear(
             self.in_features, self.out_features, bias is not None, dtype=weight.dtype, device=weight.device
         )
-        with torch.no_grad():
-            dense.weight.copy_(weight)
-            if bias is not None:
-                dense.bias.copy_(bias)
-                dense.bias.requires_grad_(bias.requires_grad)
-        dense.weight.requires_grad_(self.values.requires_grad)
+        fill_parameter(dense.weight, weight, self.values)
+        fill_parameter(dense.bias, bias, bias)
         return dense
 
     def _set_structure(self, s: Storage) -> None:
@@ -109,17 +117,28 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
         return [[getattr(self, f"{group}_{k}", None) for k in levels] for group in ("pos", "crd")]
 
     def forward(self, x: Any) -> Any:
-        """`x @ weight.T + bias` of a torch tensor (..., in_features), or a sparse Tensor (n, in_features)."""
+        """`x @ weight.T + bias` of a torch tensor (..., in_features), or a sparse Tensor (n, in_features).
+
+        Raises ShapeError for another number of features, DTypeError for what is no tensor.
+        """
         if self._is_traced(x):
             x, values, bias = autocast(x, self.values, self.bias)
             out = traced.linear(self._traced_structure(), values, x)
         else:
+            self._check(x)
             x, weight, bias = autocast(x, self.weight, self.bias)
             if isinstance(x, Tensor):
                 out = matmul(x, weight.T).to_dense()
             else:
-                out = matmul(x.reshape(-1, self.in_features), weight.T).reshape(*x.shape[:-1], self.out_features)
+                rows = x.reshape(x.shape[:-1].numel(), self.in_features)
+                out = matmul(rows, weight.T).reshape(*x.shape[:-1], self.out_features)
         return out if bias is None else out + bias
+
+    def _check(self, x: Any) -> None:
+        if not isinstance(x, torch.Tensor | Tensor):
+            raise DTypeError(f"SparseLinear: input {type(x).__name__}\n  expected: a torch tensor or a sparse Tensor")
+        if not x.shape or x.shape[-1] != self.in_features:
+            raise ShapeError(f"SparseLinear: input {tuple(x.shape)}\n  expected: (..., {self.in_features})")
 
     def columns(self, x: torch.Tensor) -> torch.Tensor:
         """`weight @ x + bias` of columns (batch, in_features, n): a torch tensor (batch, out_features, n)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FormatError, InvariantError, ShapeError
+from ..errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
 from ..format.format import Format
 from ..interop.constructors import asarray
 from ..ops.indexing.taking import sparse_mask
@@ -39,6 +39,12 @@ _SPARSE: dict[type, Any] = {
 """torch's layers -> what takes their place. Of no subclass: those have a forward of their own, and one that torch has,
 the `out_proj` of MultiheadAttention, is there because its weight is read past it."""
 
+_PRUNED = tuple(set(_SPARSE.values()))
+
+
+def _name_of(kind: object) -> str:
+    return f"torch.nn.{kind.__name__}" if kind in _SPARSE else repr(kind)
+
 
 def prune(
     module: torch.nn.Module, amount: float = 0.5, format: object = "csr", *, types: type | Iterable[type] | None = None
@@ -48,22 +54,26 @@ def prune(
     Parameters
     ----------
     module : changed in place, but for a layer itself
-    amount : the part of the weights that goes, 0 to 1; not read for n:m formats, which say it themselves
+    amount : the part of the weights that goes, 0 to 1; not read for n:m formats, which say it themselves. Of a layer
+        that was pruned before too it is the part of all weights: what is gone stays so
     format : of the weights. In a blocked format the blocks of the largest 2-norm stay, in "nm(n, m)" the n largest of
         each m along the inputs, in any other the largest elements of the layer. A convolution's weight is the matrix
         (out_channels, in_channels * kernel sizes)
     types : the layers that are replaced, torch.nn.Linear say; Linear, MultiheadAttention, Conv1d, Conv2d, Conv3d, RNN,
-        GRU and LSTM without. Subclasses stay as they are
+        GRU and LSTM without, and what `prune` made of these. Subclasses stay as they are
 
     Returns
     -------
-    the module, or the layer that takes a layer's place; it trains as before, its weights' structure is constant.
-    A layer that stands in two places is one layer in both.
+    the module, or the layer that takes a layer's place; it trains as before (frozen parameters stay so), its weights'
+    structure is constant. A layer that stands in two places is one layer in both. Parameters are new: so is the
+    optimizer to be. Pruned again and again, a little more each time, layers lose less than at once.
 
     Raises ShapeError for an amount outside 0 to 1, and for inputs that m does not divide; FormatError where a layer's
-    largest weights do not fit the format; both name the layer. TypeError for what is no module.
+    largest weights do not fit the format; both name the layer. TypeError for what is no module, UnsupportedError for
+    `types` that have no sparse form.
 
     Cost: O(size of the weights).
+    Source: the schedule of amounts of Zhu and Gupta, To prune, or not to prune, 2017.
     See also: densify, from_state_dict, SparseLinear.
 
     Examples
@@ -71,6 +81,8 @@ def prune(
     >>> layer = ow.nn.prune(torch.nn.Linear(8, 4), 0.75, "csr")
     >>> layer.weight.nse
     8
+    >>> ow.nn.prune(layer, 0.875).weight.nse
+    4
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(
@@ -81,14 +93,22 @@ def prune(
         raise TypeError(f"prune: amount {amount!r}\n  expected: the part of the weights that goes, 0 to 1")
     if not 0 <= amount <= 1:
         raise ShapeError(f"prune: amount {amount}\n  expected: the part of the weights that goes, 0 to 1")
-    chosen = {types} if isinstance(types, type) else set(_SPARSE if types is None else types)
-    sparsify = partial(_largest, amount=amount, format=resolve_format(format, 2))
+    chosen = {types} if isinstance(types, type | str) else set(_SPARSE if types is None else types)
+    if others := chosen - _SPARSE.keys():
+        raise UnsupportedError(
+            f"prune: types with {', '.join(sorted(map(_name_of, others)))}"
+            f"\n  supported: {', '.join(_name_of(kind) for kind in _SPARSE)}, no subclasses"
+        )
+    layout = resolve_format(format, 2)
 
     def replaced(layer: torch.nn.Module, prefix: str) -> Any:
-        if type(layer) not in chosen & _SPARSE.keys():
+        is_pruned = isinstance(layer, _PRUNED)
+        dense: Any = layer.to_dense() if is_pruned else layer
+        if type(dense) not in chosen:
             return None
+        sparsify = partial(_largest, amount=amount, format=layout, is_pruned=is_pruned)
         try:
-            return _SPARSE[type(layer)].from_dense(layer, sparsify)
+            return _SPARSE[type(dense)].from_dense(dense, sparsify)
         except (ShapeError, FormatError) as error:
             kind = type(layer).__name__
             place = f"layer {prefix[:-1]!r}, a {kind}," if prefix else f"the {kind}"
@@ -150,12 +170,13 @@ def densify(module: torch.nn.Module) -> torch.nn.Module:
     >>> type(ow.nn.densify(layer)).__name__
     'Linear'
     """
-    kinds = tuple(set(_SPARSE.values()))
-    return _replace(module, lambda layer, prefix: layer.to_dense() if isinstance(layer, kinds) else None)
+    return _replace(module, lambda layer, prefix: layer.to_dense() if isinstance(layer, _PRUNED) else None)
 
 
 def _replace(module: torch.nn.Module, replaced: Callable[[torch.nn.Module, str], torch.nn.Module | None]) -> Any:
     """A module with what `replaced` gives in the place of each layer for which it is not None."""
+    if not isinstance(module, torch.nn.Module):
+        raise DTypeError(f"{type(module).__name__} is no module\n  expected: a torch.nn.Module")
     done: dict[int, tuple[torch.nn.Module, torch.nn.Module]] = {}
 
     def visit(layer: torch.nn.Module, prefix: str) -> torch.nn.Module:
@@ -166,7 +187,7 @@ def _replace(module: torch.nn.Module, replaced: Callable[[torch.nn.Module, str],
         if new is not None:
             return new.train(layer.training)
         for name, child in list(layer._modules.items()):
-            if child is not None:
+            if child is not None and not isinstance(layer, _PRUNED):  # whose parts are no layers of their own
                 layer._modules[name] = visit(child, f"{prefix}{name}.")
         return layer
 
@@ -177,15 +198,15 @@ def _empty(weight: torch.Tensor) -> Tensor:
     return asarray(torch.zeros_like(weight), format="csr")
 
 
-def _largest(weight: torch.Tensor, amount: float, format: Format) -> Tensor:
-    """The largest weights of a matrix, in a format."""
+def _largest(weight: torch.Tensor, amount: float, format: Format, is_pruned: bool) -> Tensor:
+    """The largest weights of a matrix, in a format; of one that was pruned before no zeros, which are what is gone."""
     last = format.levels[-1].format
     if last.is_structured:
         n, m = last.arguments
         keep = _largest_of_each(weight, n, m)
     else:
         block = format.blocksize or (1, 1)
-        keep = _largest_blocks(weight, amount, (block[0], block[1]))
+        keep = _largest_blocks(weight, amount, (block[0], block[1]), is_pruned)
     return _with_short_indices(sparse_mask(weight, asarray(keep).asformat(format)))
 
 
@@ -217,12 +238,13 @@ def _largest_of_each(weight: torch.Tensor, n: int, m: int) -> torch.Tensor:
     return keep.reshape(weight.shape)
 
 
-def _largest_blocks(weight: torch.Tensor, amount: float, block: tuple[int, int]) -> torch.Tensor:
+def _largest_blocks(weight: torch.Tensor, amount: float, block: tuple[int, int], is_pruned: bool) -> torch.Tensor:
     rows, columns = (-(-n // b) for n, b in zip(weight.shape, block, strict=True))
     padded: Any = weight.new_zeros(rows * block[0], columns * block[1])
     padded[: weight.shape[0], : weight.shape[1]] = weight
     norms = padded.reshape(rows, block[0], columns, block[1]).square().sum((1, 3)).reshape(-1)
     largest = norms.topk(round(norms.numel() * (1 - amount))).indices
+    largest = largest[norms[largest] > 0] if is_pruned else largest
     blocks = torch.zeros_like(norms, dtype=torch.bool).index_fill_(0, largest, True).reshape(rows, 1, columns, 1)
     every = blocks.expand(rows, block[0], columns, block[1]).reshape(padded.shape)
     return every[: weight.shape[0], : weight.shape[1]].contiguous()

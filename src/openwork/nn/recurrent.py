@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
+from ..errors import ShapeError
 from ..tensor.tensor import Tensor
-from .linear import SparseLinear
+from .linear import SparseLinear, fill_parameter
 
 __all__ = ["SparseRNN"]
 
@@ -45,9 +46,8 @@ class SparseRNN(torch.nn.Module):  # type: ignore[misc]
 
         def part(kind: str, suffix: str) -> SparseLinear:
             weight = getattr(layer, f"weight_{kind}_{suffix}")
-            result = SparseLinear(sparsify(weight.detach()), getattr(layer, f"bias_{kind}_{suffix}", None))
-            result.values.requires_grad_(weight.requires_grad)
-            return result
+            bias = getattr(layer, f"bias_{kind}_{suffix}", None)
+            return SparseLinear.of(sparsify(weight.detach()), bias, weight.requires_grad)
 
         cells = [
             _Cell(part("ih", s), part("hh", s), part("hr", s) if layer.proj_size else None) for s in _suffixes(layer)
@@ -65,20 +65,28 @@ class SparseRNN(torch.nn.Module):  # type: ignore[misc]
             dropout=self.dropout, bidirectional=self.bidirectional, **options,
         )  # fmt: skip
         dense.to(self.cells[0].input.values)
-        with torch.no_grad():
-            for suffix, cell in zip(_suffixes(self), self.cells, strict=True):
-                for kind, part in (("ih", cell.input), ("hh", cell.hidden), ("hr", cell.projection)):
-                    if part is not None:
-                        getattr(dense, f"weight_{kind}_{suffix}").copy_(part.weight.detach().to_dense())
-                    if part is not None and part.bias is not None:
-                        getattr(dense, f"bias_{kind}_{suffix}").copy_(part.bias)
+        for suffix, cell in zip(_suffixes(self), self.cells, strict=True):
+            for kind, part in (("ih", cell.input), ("hh", cell.hidden), ("hr", cell.projection)):
+                if part is not None:
+                    weight = part.weight.detach().to_dense()
+                    fill_parameter(getattr(dense, f"weight_{kind}_{suffix}"), weight, part.values)
+                    fill_parameter(getattr(dense, f"bias_{kind}_{suffix}", None), part.bias, part.bias)
         return dense
 
     def flatten_parameters(self) -> None:
         """Nothing; torch.nn.LSTM has it."""
 
     def forward(self, x: Any, hx: Any = None) -> tuple[Any, Any]:
-        """The outputs of all steps and the last states, as of torch.nn.RNN, GRU and LSTM."""
+        """The outputs of all steps and the last states, as of torch.nn.RNN, GRU and LSTM.
+
+        Raises ShapeError for inputs and initial states that do not fit.
+        """
+        given = x.data if isinstance(x, PackedSequence) else x
+        ranks = (2,) if isinstance(x, PackedSequence) else (2, 3)
+        steps = 1 if self.batch_first and given.ndim == 3 else 0
+        if given.ndim not in ranks or given.shape[-1] != self.input_size or not given.shape[steps]:
+            wanted = f"steps, with or without a batch, and {self.input_size} features"
+            raise ShapeError(f"SparseRNN: input {tuple(given.shape)}\n  expected: {wanted}")
         if isinstance(x, PackedSequence):
             initial = self._states(hx, x.data, int(x.batch_sizes[0]), x.sorted_indices)
             data, last = self._run(x.data, x.batch_sizes.tolist(), initial)
@@ -88,12 +96,14 @@ class SparseRNN(torch.nn.Module):  # type: ignore[misc]
         is_single = x.ndim == 2
         if is_single:
             x = x.unsqueeze(1)
-            hx = _map(hx, lambda s: s.unsqueeze(1))
+            hx = _map(hx, lambda s: s.unsqueeze(1) if s.ndim == 2 else s[:0])
         elif self.batch_first:
             x = x.transpose(0, 1)
         steps, batch = x.shape[:2]
-        out, last = self._run(x.reshape(steps * batch, -1), [batch] * steps, self._states(hx, x, batch, None))
-        out = out.reshape(steps, batch, -1)
+        out, last = self._run(
+            x.reshape(steps * batch, self.input_size), [batch] * steps, self._states(hx, x, batch, None)
+        )
+        out = out.reshape(steps, batch, out.shape[1])
         if is_single:
             out, last = out.squeeze(1), tuple([s.squeeze(1) for s in last])
         elif self.batch_first:
@@ -102,11 +112,15 @@ class SparseRNN(torch.nn.Module):  # type: ignore[misc]
 
     def _states(self, hx: Any, like: torch.Tensor, batch: int, order: torch.Tensor | None) -> State:
         """The initial states (layers and directions, batch, size): zeros where none are given."""
-        if hx is not None:
-            states = tuple(hx) if self.mode == "LSTM" else (hx,)
-            return states if order is None else tuple([s.index_select(1, order) for s in states])
         sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: 1 + (self.mode == "LSTM")]
-        return tuple([like.new_zeros(len(self.cells), batch, size) for size in sizes])
+        shapes = [(len(self.cells), batch, size) for size in sizes]
+        if hx is None:
+            return tuple([like.new_zeros(shape) for shape in shapes])
+        states = tuple(hx) if self.mode == "LSTM" and isinstance(hx, tuple | list) else (hx,)
+        got = [tuple(s.shape) if isinstance(s, torch.Tensor) else type(s).__name__ for s in states]
+        if got != shapes:
+            raise ShapeError(f"SparseRNN: initial states {got}\n  expected: {shapes}, of {self.mode}")
+        return states if order is None else tuple([s.index_select(1, order) for s in states])
 
     def _run(self, data: torch.Tensor, batch_sizes: list[int], initial: State) -> tuple[torch.Tensor, State]:
         """All layers over the steps of a packed sequence: (sum of batch_sizes, features)."""
