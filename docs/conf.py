@@ -15,6 +15,8 @@ extensions = ["myst_parser", "name_links"]
 exclude_patterns = ["_site", "_static", "gallery/pictures"]
 suppress_warnings = ["config.cache"]
 nitpicky = True
+nitpick_ignore_regex = [(r"py:.*", r"(?!openwork\.).*")]  # types of other libraries
+python_use_unqualified_type_names = True
 smartquotes = False
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]

@@ -40,6 +40,15 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 FUNCTIONS = dict(public())
+CLASSES = {
+    f"{name}.{key}".strip("."): value
+    for name in MODULES
+    for key in (dir(ow) if not name else import_module(f"openwork.{name}").__all__)
+    if isinstance(value := getattr(import_module(f"openwork.{name}".rstrip(".")), key), type)
+    and value.__module__.startswith("openwork")
+    and not key.startswith("_")
+    and not issubclass(value, BaseException)
+}
 SEE = re.compile(r"See also: (.*?)\.(?:\n|$)", re.DOTALL)
 
 
@@ -124,6 +133,18 @@ CHEAP = [name for k, name in enumerate(sorted(FUNCTIONS)) if k % 12 == 0]
 def test_a_share_of_the_examples_run(names: dict[str, Any]) -> None:
     for name in CHEAP:
         assert run(name, FUNCTIONS[name], names) > 0
+
+
+def test_every_class_has_an_example() -> None:
+    """But for what `openwork.io` hands to writers of readers, and what modules for other libraries return."""
+    lacking = [name for name, c in CLASSES.items() if ">>> " not in (inspect.getdoc(c) or "")]
+    assert [name for name in lacking if not name.startswith(("io.", "torch.", "dask."))] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, c in CLASSES.items() if ">>> " in (inspect.getdoc(c) or "")])
+def test_examples_of_classes_run(name: str, names: dict[str, Any]) -> None:
+    assert run(name, CLASSES[name], names) > 0
 
 
 @pytest.mark.slow

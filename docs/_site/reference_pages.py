@@ -227,18 +227,58 @@ def _first(value: Any) -> str:
 
 
 def _signature(value: Any) -> str:
-    """The parameters in parentheses, without annotations and long defaults."""
+    """The parameters in parentheses and the result, with types where these say something, without long defaults."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
     shown = [
-        p.replace(annotation=p.empty)
+        p.replace(annotation=_type(p.annotation))
         for p in signature.parameters.values()
         if p.name not in ("self", "grad")
     ]
-    text = str(signature.replace(parameters=shown, return_annotation=signature.empty))
+    result = signature.empty
+    if not inspect.isclass(value):
+        result = _type(signature.return_annotation)
+    text = str(signature.replace(parameters=shown, return_annotation=result))
     return _NOT_HERE.sub("...", text)
+
+
+_ALIASES = {
+    "Axis": "int | Sequence[int] | None",
+    "Path_": "str | PathLike",
+    "Progress": "Callable[..., None]",
+    "Factor": "np.ndarray",
+    "trace.Step": "Step",
+}
+"""Short names of types in the code -> what a reader knows."""
+
+
+class _Type:
+    """A type that prints as the source has it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _type(annotation: Any) -> Any:
+    """An annotation as text, Tensor by its full name; none where it says nothing."""
+    text = (
+        inspect.formatannotation(annotation)
+        if annotation is not inspect.Parameter.empty
+        else ""
+    )
+    text = re.sub(r"ForwardRef\('(\w+)'\)", r"\1", text.strip("'\""))
+    for alias, meaning in _ALIASES.items():
+        text = re.sub(rf"(?<![\w.]){alias}\b", meaning, text)
+    if text in ("", "Any", "object", "None"):
+        return inspect.Parameter.empty
+    return _Type(
+        re.sub(r"(?<![\w.])Tensor\b", "openwork.Tensor", text.replace("typing.", ""))
+    )
 
 
 @cache

@@ -476,3 +476,12 @@ def test_fill_values_from_either_side() -> None:
     same(a @ x, v @ x)
     same(x.T @ a, x.T @ v)
     same(a @ x[:, 0], v @ x[:, 0])
+
+
+def test_a_semirings_dtype_is_named_as_dtypes_are():
+    counts = ow.Semiring("counts", ow.monoid("plus"), "1", dtype="int64")
+    assert counts == ow.Semiring("counts", ow.monoid("plus"), "1", dtype="i64")
+    a = ow.asarray(np.array([[0, 2.0], [1, 5]]), format="csr")
+    assert ow.spgemm(a, a, semiring=counts).to_numpy().tolist() == [[1, 1], [1, 2]]
+    with pytest.raises(ow.DTypeError, match="int65"):
+        ow.Semiring("wrong", ow.monoid("plus"), "1", dtype="int65")

@@ -44,7 +44,15 @@ def _shown(format: str) -> str:
 
 
 class Advice:
-    """What `advise` found: candidates from the fastest to the slowest, then those that were not measured."""
+    """What `advise` found: candidates from the fastest to the slowest, then those that were not measured.
+
+    Examples
+    --------
+    >>> A = ow.random((50, 50), 0.1, format="csr", rng=0)
+    >>> advice = ow.advise(A, op="spmv", seconds=0.01)
+    >>> advice["csr"].nbytes == A.nbytes, advice.best in [c.format for c in advice]
+    (True, True)
+    """
 
     def __init__(
         self, operation: str, shape: tuple[int, ...], nse: int, given: str, candidates: list[Candidate]

@@ -19,6 +19,7 @@ from ..ir.loop import Const
 from ..ir.text import parse_expr
 from ..ir.types import COMPLEX, FLOATS, Type
 from ..ir.values import int_range
+from ..storage.buffers import scalar_name
 
 __all__ = ["MONOIDS", "SEMIRINGS", "Monoid", "Semiring"]
 
@@ -32,6 +33,15 @@ class Monoid:
     name : what it is called
     operation : text over x (the sum so far) and y, "min(x, y)"
     identity : a literal, or "lowest" or "highest" for the extreme values of the type
+
+    Examples
+    --------
+    >>> least = ow.Monoid("least", "min(x, y)", "highest")
+    >>> A = ow.asarray([[0, 2.0], [1.0, 5.0]], format="csr")
+    >>> shortest = ow.Semiring("shortest", least, "x + y")
+    >>> ow.spgemm(A, A, semiring=shortest).to_numpy()
+    array([[3., 7.],
+           [6., 3.]])
     """
 
     name: str
@@ -84,6 +94,14 @@ class Semiring:
 
     Text is that of the loop IR: operators of Python, min, max, abs, sqrt, `a if c else b`. Operands are cast to the
     result's type before they are multiplied.
+
+    Examples
+    --------
+    >>> counts = ow.Semiring("counts", ow.monoid("plus"), "1", dtype="int64")
+    >>> A = ow.asarray([[0, 2.0], [1.0, 5.0]], format="csr")
+    >>> ow.spgemm(A, A, semiring=counts).to_numpy()
+    array([[1, 1],
+           [1, 2]])
     """
 
     name: str
@@ -92,6 +110,8 @@ class Semiring:
     dtype: str = "promote"
 
     def __post_init__(self) -> None:
+        if self.dtype != "promote":
+            object.__setattr__(self, "dtype", scalar_name(self.dtype))
         for what, text in (("add", self.add.operation), ("multiply", self.multiply)):
             problems = [problem for scalar in ("f64", "i64", "bool") if (problem := _problem(text, scalar))]
             if len(problems) == 3:

@@ -29,6 +29,12 @@ class CP:
     fit : 1 - norm(X - model) / norm(X); 1 is exact
     fits : the fit after each iteration
     converged : whether the fit changed by less than `tol` in the last iteration
+
+    Examples
+    --------
+    >>> model = ow.decomposition.cp_als(ow.asarray(np.ones((2, 3, 4)), format="csf"), 1, rng=0)
+    >>> [f.shape for f in model.factors], round(model.fit, 3)
+    ([(2, 1), (3, 1), (4, 1)], 1.0)
     """
 
     weights: Factor

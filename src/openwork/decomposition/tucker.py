@@ -34,6 +34,12 @@ class Tucker:
     fit : 1 - norm(X - model) / norm(X); 1 is exact
     fits : the fit after each iteration
     converged : whether the fit changed by less than `tol` in the last iteration
+
+    Examples
+    --------
+    >>> model = ow.decomposition.tucker(ow.asarray(np.ones((2, 3, 4)), format="csf"), (1, 2, 2), rng=0)
+    >>> model.core.shape, model.full().shape
+    ((1, 2, 2), (2, 3, 4))
     """
 
     core: Factor

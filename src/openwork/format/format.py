@@ -51,6 +51,14 @@ class Format:
     Guarantees: `format(str(f)) == f`; equal formats have equal hashes; pickling keeps equality in any process.
     Raises FormatError, with a caret under the place, if the levels do not determine every dimension, or a level format
     is not allowed there.
+
+    Examples
+    --------
+    >>> f = ow.format("bsr(2, 3)")
+    >>> f.name, f.ndim, f.blocksize
+    ('bsr(2, 3)', 2, (2, 3))
+    >>> f == ow.format("(r, c) -> (r // 2 : dense, c // 3 : compressed, r % 2 : dense, c % 3 : dense)")
+    True
     """
 
     dims: tuple[str, ...]

@@ -28,6 +28,13 @@ class Plan:
     """What an operation ran, step by step.
 
     `loops`, `llvm` and `asm` are the code of its kernels, one after the other.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr")
+    >>> plan = ow.explain(ow.matmul, A, np.ones(2))
+    >>> "for i in range" in plan.loops
+    True
     """
 
     steps: tuple[trace.Step, ...]

@@ -55,7 +55,16 @@ class _Options:
 
 
 class AMG(InverseOperator):
-    """One V cycle of smoothed aggregation: symmetric and positive definite where the matrix is."""
+    """One V cycle of smoothed aggregation: symmetric and positive definite where the matrix is.
+
+    Examples
+    --------
+    >>> line = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(500, 500))
+    >>> M = ow.linalg.amg(line)
+    >>> x, info = ow.linalg.cg(line, np.ones(500), M=M, maxiter=20)
+    >>> info, len(M.sizes) > 1
+    (0, True)
+    """
 
     __slots__ = ("_last", "_levels", "_options", "sizes")
 

@@ -42,6 +42,12 @@ class Factorization(InverseOperator):
     """An LU factorisation, to solve with again and again.
 
     `solve(b)` or a call of it takes a vector (n,) or right sides (n, k); `nse` is the number of elements of L and U.
+
+    Examples
+    --------
+    >>> solve = ow.linalg.factorized(ow.asarray([[4.0, 1.0], [0, 2.0]], format="csr"))
+    >>> solve(np.array([6.0, 4.0]))
+    array([1., 2.])
     """
 
     __slots__ = ("_lu", "_transposed", "nse")
@@ -97,6 +103,12 @@ class LU(InverseOperator):
     solve(b, trans="N") : see `InverseOperator`; shape, nnz
     L, U : the factors, CSC Tensors in the library of the matrix's values; the diagonal of L is ones
     perm_r, perm_c : row `i` of A is row `perm_r[i]` of the product, column `j` column `perm_c[j]`
+
+    Examples
+    --------
+    >>> lu = ow.linalg.splu(ow.asarray([[4.0, 1.0], [0, 2.0]], format="csc"))
+    >>> lu.solve(np.array([6.0, 4.0]))
+    array([1., 2.])
     """
 
     __slots__ = ("_like", "_lu")

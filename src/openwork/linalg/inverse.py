@@ -33,7 +33,14 @@ def check_transposition(trans: Any, operation: str) -> str:
 
 
 class InverseOperator:
-    """The inverse of a matrix, or an approximation of it, as an operator of shape (n, n)."""
+    """The inverse of a matrix, or an approximation of it, as an operator of shape (n, n).
+
+    Examples
+    --------
+    >>> M = ow.linalg.jacobi(ow.asarray([[4.0, 1.0], [1.0, 2.0]], format="csr"))
+    >>> isinstance(M, ow.linalg.InverseOperator), (M @ np.array([4.0, 4.0])).tolist()
+    (True, [1.0, 2.0])
+    """
 
     __slots__ = ("scalar", "shape")
     ndim = 2

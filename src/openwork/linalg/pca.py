@@ -25,6 +25,13 @@ class PCA(NamedTuple):
     explained_variance_ratio : (k,), of the variance of all features
     singular_values : (k,), of the centred matrix
     mean : (features,), zero where it was not centred
+
+    Examples
+    --------
+    >>> X = ow.asarray([[1.0, 0], [0, 1.0], [2.0, 0]], format="csr")
+    >>> found = ow.linalg.pca(X, 1)
+    >>> found.scores.shape, found.components.shape
+    ((3, 1), (1, 2))
     """
 
     scores: np.ndarray[Any, Any]

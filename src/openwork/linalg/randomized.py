@@ -17,7 +17,14 @@ Array = np.ndarray[Any, Any]
 
 
 class SVD(NamedTuple):
-    """u (m, k), singular values s (k,), the largest first, vh (k, n)."""
+    """u (m, k), singular values s (k,), the largest first, vh (k, n).
+
+    Examples
+    --------
+    >>> A = ow.asarray([[3.0, 0], [0, 2.0], [0, 0]], format="csr")
+    >>> ow.linalg.randomized_svd(A, 2, rng=0).s.round(6)
+    array([3., 2.])
+    """
 
     u: Array
     s: Array

@@ -45,6 +45,12 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
 
     Made by `masked_tensor` and `as_masked_tensor`. It holds one Tensor, `specified`, whose stored elements are those
     that have a value; operations are operations on that Tensor which leave its fill value out.
+
+    Examples
+    --------
+    >>> ratings = ow.masked_tensor(np.array([[5.0, 0], [4.0, 1.0]]), np.array([[True, False], [True, True]]))
+    >>> ratings.mean(axis=0).to_numpy(-1).tolist()
+    [4.5, 1.0]
     """
 
     __slots__ = ("_scalar", "_tensor")

@@ -152,7 +152,15 @@ class SparseAttention(torch.nn.Module):  # type: ignore[misc]
 
 
 class SparseMultiheadAttention(SparseAttention):
-    """What `prune` makes of a torch.nn.MultiheadAttention: its projections are `SparseLinear`."""
+    """What `prune` makes of a torch.nn.MultiheadAttention: its projections are `SparseLinear`.
+
+    Examples
+    --------
+    >>> layer = ow.nn.prune(torch.nn.MultiheadAttention(8, 2), 0.75)
+    >>> x = torch.ones(5, 1, 8)
+    >>> layer(x, x, x)[0].shape
+    torch.Size([5, 1, 8])
+    """
 
     @classmethod
     def from_dense(

@@ -25,6 +25,12 @@ class SparseConv(torch.nn.Module):  # type: ignore[misc]
     The weight is the matrix (out_channels, in_channels * kernel sizes) of `linear`; with groups, the channels of other
     groups are columns without elements. The input is unfolded, so that a call takes kernel-size times its memory.
     Made by `from_dense`.
+
+    Examples
+    --------
+    >>> layer = ow.nn.prune(torch.nn.Conv2d(3, 8, 3), 0.9)
+    >>> layer(torch.ones(1, 3, 6, 6)).shape, layer.linear.weight.nse
+    (torch.Size([1, 8, 4, 4]), 22)
     """
 
     def __init__(self, linear: SparseLinear, layer: Any) -> None:

@@ -119,6 +119,12 @@ class SparseEmbeddingBag(_Table, torch.nn.EmbeddingBag):  # type: ignore[misc]
 
     Guarantees: equal to torch.nn.EmbeddingBag of the same weight and mode; else as `SparseEmbedding`.
     Raises UnsupportedError for another mode; else as `SparseEmbedding`.
+
+    Examples
+    --------
+    >>> table = ow.nn.SparseEmbeddingBag(10, 4)
+    >>> table(torch.tensor([[1, 2], [3, 3]])).shape
+    torch.Size([2, 4])
     """
 
     include_last_offset = False

@@ -27,6 +27,13 @@ class NeighborBatch:
     nodes : nodes whose features are read, the seeds first; `x[nodes]` is the input of the first block
     blocks : Tensors in compressed rows, the first layer's first: block k is (nodes of layer k + 1, nodes of layer k),
         the former being the first of the latter
+
+    Examples
+    --------
+    >>> A = ow.asarray(torch.ones(4, 4).triu(1), format="csr")
+    >>> batch = next(iter(ow.nn.neighbor_batches(A, [0], [2, 2], batch_size=1)))
+    >>> batch.seeds.tolist(), len(batch.blocks)
+    ([0], 2)
     """
 
     seeds: torch.Tensor

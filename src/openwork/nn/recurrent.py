@@ -31,6 +31,13 @@ class SparseRNN(torch.nn.Module):  # type: ignore[misc]
     Called as they are: sequences (batched, in either order, without a batch, packed) and initial states, in the same
     places. The input's products of all steps are one product; the hidden state's are one for each step.
     Made by `from_dense`.
+
+    Examples
+    --------
+    >>> layer = ow.nn.prune(torch.nn.GRU(6, 4), 0.75)
+    >>> output, state = layer(torch.ones(7, 2, 6))
+    >>> output.shape
+    torch.Size([7, 2, 4])
     """
 
     def __init__(self, cells: list[_Cell], layer: torch.nn.RNNBase) -> None:

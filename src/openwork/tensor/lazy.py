@@ -51,6 +51,13 @@ class Lazy(Operators, LazyMethods):
 
     It takes the operators, the array API's elementwise functions, `where`, `@`, reductions and transposes. Anything
     else computes it first, and goes on with the result.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr")
+    >>> sums = (ow.lazy(A) * 3 + A).sum(axis=1)
+    >>> ow.compute(sums).to_numpy()
+    array([8., 4.])
     """
 
     __slots__ = ("_value", "args", "call", "kind", "name", "options")

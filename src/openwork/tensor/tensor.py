@@ -57,6 +57,15 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
 
     Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure
     never changes, values may.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr")
+    >>> A.shape, A.nse, A.format.name
+    ((2, 2), 2, 'csr')
+    >>> (A @ A).to_numpy()
+    array([[2., 0.],
+           [0., 2.]])
     """
 
     __slots__ = ("__weakref__", "_raw_storage")
