@@ -65,16 +65,7 @@ mine = select(iota < broadcast(K(n), 16), (mine << broadcast(K(6), 16)) | iota, 
 vstore(ka, 0, mine)
 for s in range(0, 16):
     va[s] = out[first + s]
-ranks: K = broadcast(K(0), 16)
-for t in range(0, 16):
-    ranks += K(broadcast(K(ka[t]), 16) < mine)
-vstore(kb, 0, ranks)
-for s in range(0, n):
-    e = first + kb[s]
-    out[e] = va[s]
-    k = ka[s] >> 6
-    UNPACK
-"""
+RANKED"""
 """Up to 16 elements: the same steps for any number of them, as branches on it would be mispredicted."""
 
 _LOAD = """
@@ -85,10 +76,9 @@ for s in range(0, n):
     va[s] = out[e]
 """
 
-_RANK = """
-mine = vload(ka, 0, WIDTH)
+_RANKED = """
 ranks: K = broadcast(K(0), WIDTH)
-for t in range(0, n):
+for t in range(0, COUNT):
     ranks += K(broadcast(K(ka[t]), WIDTH) < mine)
 vstore(kb, 0, ranks)
 for s in range(0, n):
@@ -97,6 +87,13 @@ for s in range(0, n):
     k = ka[s] >> 6
     UNPACK
 """
+"""Elements whose keys are `mine`, in vectors of so many: each goes to the place that its rank among them is."""
+
+
+def _ranked(width: int, count: str) -> str:
+    """The text of that for vectors of `width` keys, of which `count` are compared."""
+    return _RANKED.lstrip("\n").replace("WIDTH", str(width)).replace("COUNT", count)
+
 
 _DIGITS = """
 shift: i64 = 0
@@ -268,7 +265,11 @@ class _Order:
             f"((K(vload(b_crd{at}, first, 16)) - broadcast(K(lo{at}), 16)) << broadcast(K(shift{at}), 16))"
             for at in self.chain.levels
         )
-        text = self._text(_SHORT).replace("LANES", lanes).replace("LARGEST", str(self.largest))
+        text = (
+            self._text(_SHORT.replace("RANKED", _ranked(16, "16")))
+            .replace("LANES", lanes)
+            .replace("LARGEST", str(self.largest))
+        )
         if not self.values:
             text = text.replace("for s in range(0, 16):\nranks", "ranks")
         block.run(text, K=self.word, UNPACK=self._unpack)
@@ -276,9 +277,8 @@ class _Order:
     def _rank(self, block: Block) -> None:
         block.run(self._text(_LOAD).replace("KEY_OF", "(key << 6) | s"), KEY=self._key)
         for test, width in (("n <= 16", 16), ("16 < n and n <= 32", 32), ("n > 32", 64)):
-            text = f"for s in range(n, {width}):\n    ka[s] = {self.largest}" + self._text(_RANK).replace(
-                "WIDTH", str(width)
-            )
+            text = f"for s in range(n, {width}):\n    ka[s] = {self.largest}\nmine = vload(ka, 0, {width})\n"
+            text += self._text(_ranked(width, "n"))
             indented = "\n".join("    " + line for line in text.splitlines())
             block.run(f"if {test}:\n{indented}", UNPACK=self._unpack)
 
