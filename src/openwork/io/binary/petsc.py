@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...errors import FileFormatError, ShapeError, UnsupportedError
+from ...errors import FileFormatError, UnsupportedError
 from ...storage.buffers import to_numpy
 from ..shared.compressed import check_pointers, compressed
 from ..shared.records import Array, Buffers, Options, Progress
 from ..shared.replace import replacing
+from ..shared.tensors import check_matrix
 from ..shared.unpack import load
 
 if TYPE_CHECKING:
@@ -74,10 +75,7 @@ def write(path: str | os.PathLike[str], t: Tensor, progress: Progress | None) ->
     Raises ShapeError, UnsupportedError for what is no matrix of fill value 0.
     """
     name = os.fspath(path)
-    if t.ndim != 2:
-        raise ShapeError(f"write: {name}: PETSc's files hold a matrix; got shape {t.shape}")
-    if t.fill_value != 0:
-        raise UnsupportedError(f"write: {name}: PETSc has no fill value {t.fill_value!r}\n  help: write .npz")
+    check_matrix(path, t, "PETSc's files")
     storage = t.asformat("csr")._storage
     values, crd, pos = to_numpy(storage.values), to_numpy(storage.crd[1]), to_numpy(storage.pos[1])
     kind = np.dtype(">c16" if values.dtype.kind == "c" else ">f8")

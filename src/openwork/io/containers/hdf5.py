@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ...errors import FileFormatError, ShapeError, UnsupportedError
+from ...errors import FileFormatError, UnsupportedError
 from ...storage.buffers import to_numpy
 from ..shared import limits
 from ..shared.compressed import check_pointers, compressed
 from ..shared.records import Array, Buffers, Coordinates, Options, Progress
 from ..shared.replace import replacing_name
+from ..shared.tensors import check_matrix
 from ..shared.unpack import open_regular
 
 if TYPE_CHECKING:
@@ -109,13 +110,8 @@ class Hdf5:
 
     def dataset(self, group: Any, key: str) -> Any:
         """A dataset of numbers in this file, of which nothing is loaded."""
-        item = self.members(group).get(key)
-        where = f"{group.name.rstrip('/')}/{key}"
-        if not isinstance(item, self._h5py.Dataset):
-            self.fail(f"{where} is missing, or no dataset")
-        kind, layout = item.dtype, item.id.get_create_plist()
-        if not self._is_number(kind):
-            self.fail(f"{where} has values of {kind}; expected numbers")
+        item, where = self._of_numbers(group, key, self._h5py.Dataset, "dataset")
+        layout = item.id.get_create_plist()
         if item.shape is None:
             self.fail(f"{where} has no shape")
         if item.is_virtual or item.external:
@@ -124,6 +120,16 @@ class Hdf5:
         if len(set(filters)) < len(filters) or not set(filters) <= set(_FILTERS):
             self.fail(f"{where} has the filters {filters}; known, each once: {_FILTERS}")
         return item
+
+    def _of_numbers(self, group: Any, key: str, kind: Any, what: str) -> tuple[Any, str]:
+        """A group's member of this kind, whose values are numbers, and its place for messages."""
+        item = self.members(group).get(key)
+        where = f"{group.name.rstrip('/')}/{key}"
+        if not isinstance(item, kind):
+            self.fail(f"{where} is missing, or no {what}")
+        if not self._is_number(item.dtype):
+            self.fail(f"{where} has values of {item.dtype}; expected numbers")
+        return item, where
 
     def array(self, group: Any, key: str, part: slice | None = None) -> Array:
         """A dataset of numbers, or a part of its first dimension."""
@@ -186,11 +192,7 @@ def write_tenx(path: str | os.PathLike[str], t: Tensor, compress: bool, progress
 
     Raises ShapeError, UnsupportedError for what is no matrix of fill value 0.
     """
-    name = os.fspath(path)
-    if t.ndim != 2:
-        raise ShapeError(f"write: {name}: 10x files hold a matrix; got shape {t.shape}")
-    if t.fill_value != 0:
-        raise UnsupportedError(f"write: {name}: 10x files have no fill value {t.fill_value!r}\n  help: write .npz")
+    check_matrix(path, t, "10x files")
     storage = t.asformat("csc")._storage
     features, barcodes = t.shape
     arrays = {

@@ -59,13 +59,7 @@ class _Store(Hdf5):
 
     def dataset(self, group: Any, key: str) -> Any:
         """An array of numbers, of which nothing is loaded."""
-        item = self.members(group).get(key)
-        where = f"{group.name.rstrip('/')}/{key}"
-        if not isinstance(item, self._zarr.Array):
-            self.fail(f"{where} is missing, or no array")
-        if not self._is_number(item.dtype):
-            self.fail(f"{where} has values of {item.dtype}; expected numbers")
-        return item
+        return self._of_numbers(group, key, self._zarr.Array, "array")[0]
 
     def array(self, group: Any, key: str, part: slice | None = None) -> Array:
         """An array of numbers, or a part of its first dimension."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,7 @@ from ...tensor.tensor import Tensor
 from .compressed import coordinates
 from .records import Array, Buffers, Coordinates, expand
 
-if TYPE_CHECKING:
-    from ...tensor.tensor import Tensor
-
-__all__ = ["coordinates_of", "to_tensor"]
+__all__ = ["check_matrix", "coordinates_of", "to_tensor"]
 
 
 def to_tensor(
@@ -113,3 +110,12 @@ def coordinates_of(t: Tensor, what: str) -> Coordinates:
         storage = t.asformat(coo(t.ndim))._storage
     crd = [to_numpy(b) for b in storage.crd if b is not None]
     return Coordinates(t.shape, tuple(crd), to_numpy(storage.values))
+
+
+def check_matrix(path: str | os.PathLike[str], t: Tensor, files: str) -> None:
+    """Raise ShapeError, UnsupportedError for what is no matrix of fill value 0, which is all that such files hold."""
+    if t.ndim != 2:
+        raise ShapeError(f"write: {os.fspath(path)}: {files} hold a matrix; got shape {t.shape}")
+    if t.fill_value != 0:
+        text = f"write: {os.fspath(path)}: {files} have no fill value {t.fill_value!r}\n  help: write .npz"
+        raise UnsupportedError(text)
