@@ -171,6 +171,14 @@ def _masked(m: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", kee
     return namespace().as_masked_tensor(quantiles, ~isnan(quantiles))
 
 
+def _hundredths(q: Any) -> Any:
+    return float(q) / 100 if type(q) in (int, float) else np.asarray(q.to_numpy() if isinstance(q, Tensor) else q) / 100
+
+
+def _masked_percentile(m: Any, q: Any, /, **options: Any) -> Any:
+    return _masked(m, _hundredths(q), **options)
+
+
 @operation(
     method=True,
     masked=_masked,
@@ -209,9 +217,7 @@ def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", ke
     return _quantile(x, q, axis, method, keepdims, "quantile")
 
 
-@operation(
-    method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="reduced"
-)
+@operation(method=True, masked=_masked_percentile, dtype="float", fill="reduced")
 def percentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`quantile` of `q / 100`.
 
@@ -224,10 +230,6 @@ def percentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", 
     4.0
     """
     return _quantile(x, _hundredths(q), axis, method, keepdims, "percentile")
-
-
-def _hundredths(q: Any) -> Any:
-    return float(q) / 100 if type(q) in (int, float) else np.asarray(q.to_numpy() if isinstance(q, Tensor) else q) / 100
 
 
 @operation(
@@ -251,9 +253,7 @@ def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear",
     return _quantile(x, q, axis, method, keepdims, "nanquantile", True)
 
 
-@operation(
-    method=True, masked=lambda m, q, /, **options: _masked(m, _hundredths(q), **options), dtype="float", fill="reduced"
-)
+@operation(method=True, masked=_masked_percentile, dtype="float", fill="reduced")
 def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """`nanquantile` of `q / 100`.
 
