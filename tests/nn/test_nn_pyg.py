@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from typing import Any
 
@@ -48,6 +49,68 @@ def test_layers_are_theirs() -> None:
             torch.testing.assert_close(mine(x, edges), theirs(x, edges))
     again = pickle.loads(pickle.dumps(mine))
     torch.testing.assert_close(again(x, edges), mine(x, edges))
+
+
+OTHERS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("GATv2Conv", (4, 3), {"heads": 2}),
+    ("TransformerConv", (4, 3), {}),
+    ("APPNP", (3, 0.1), {}),
+    ("SGConv", (4, 3), {"K": 2}),
+    ("TAGConv", (4, 3), {}),
+    ("ChebConv", (4, 3), {"K": 3}),
+    ("GraphConv", (4, 3), {}),
+    ("ARMAConv", (4, 3), {}),
+    ("PNAConv", (4, 3), {"aggregators": ["mean", "max"], "scalers": ["identity"], "deg": torch.ones(9).long()}),
+    ("RGCNConv", (4, 3, 2), {}),
+    ("FAConv", (4,), {}),
+    ("GCN2Conv", (4, 0.1), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "options"), OTHERS, ids=[name for name, *_ in OTHERS])
+def test_other_layers_are_given_the_edges(name: str, arguments: Any, options: Any) -> None:
+    dense, x = adjacency(), torch.rand(8, 4, dtype=torch.float64, requires_grad=True)
+    layer = pyg.takes_tensors(getattr(geometric, name))(*arguments, **options).double().eval()
+    rows, sources = dense.nonzero().T
+    edges, weights, kinds = torch.stack([sources, rows]), dense[rows, sources], torch.arange(len(rows)) % 2
+    takes = inspect.signature(getattr(geometric, name).forward).parameters
+    first = (x, x) if "x_0" in takes else (x,)
+    more = {"edge_type": kinds} if "edge_type" in takes else {}
+    own = {"edge_weight": weights} if "edge_weight" in takes and name != "FAConv" else {}
+    results = [layer(*first, ow.asarray(dense, format="csr"), **more), layer(*first, edges, **more, **own)]
+    torch.testing.assert_close(*results)
+    torch.testing.assert_close(*(torch.autograd.grad(y.square().sum(), x) for y in results))
+
+
+def test_graphs_of_two_kinds_of_nodes_and_batches_of_neighbours() -> None:
+    dense = adjacency()[:5]
+    sources, targets = torch.rand(8, 4).double(), torch.rand(5, 2).double()
+    A = ow.asarray(dense, format="csr")
+    for layer, x in (
+        (pyg.SAGEConv((4, 2), 3), (sources, targets)),
+        (pyg.GINConv(torch.nn.Linear(4, 3)), (sources, sources[:5])),
+        (pyg.GATConv((4, 2), 3, add_self_loops=False), (sources, targets)),
+    ):
+        layer = layer.double()
+        theirs = type(layer).__mro__[2].forward(layer, x, dense.to_sparse_csr())
+        torch.testing.assert_close(layer(x, A), theirs)
+    assert pyg.GATConv(4, 3, add_self_loops=False).double()((sources, None), A).shape == (5, 3)
+    graph, x = ow.asarray(adjacency(), format="csr"), torch.rand(8, 4).double()
+    layers = [pyg.SAGEConv(4, 6).double(), pyg.GATConv(6, 3, add_self_loops=False).double()]
+    whole = layers[1](layers[0](x, graph), graph)
+    for batch in ow.nn.neighbor_batches(graph, torch.arange(8), [-1, -1], batch_size=3, rng=0):
+        hidden = x[batch.nodes]
+        for layer, block in zip(layers, batch.blocks, strict=True):
+            hidden = layer((hidden, hidden[: block.shape[0]]), block)
+        torch.testing.assert_close(hidden, whole[batch.seeds])
+    single = pyg.GCNConv(4, 3)(x.float(), graph)
+    assert single.dtype == torch.float32
+    for wrong in (torch.nn.Linear, geometric.DenseGCNConv):
+        with pytest.raises(TypeError, match="MessagePassing"):
+            pyg.takes_tensors(wrong)
+    for kind in (pyg.GCNConv, pyg.GATConv):
+        with pytest.raises(ow.ShapeError, match="as many sources"):
+            kind(4, 3).double()(x[:5], graph)
 
 
 def test_weights_have_gradients_and_others_are_given_edges() -> None:

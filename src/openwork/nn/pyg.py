@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch_geometric.nn as layers
 
-from ..errors import UnsupportedError
+from ..errors import ShapeError, UnsupportedError
 from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
 from ..storage.buffers import is_torch
@@ -30,18 +30,27 @@ _REDUCTIONS = {"max": "amax", "min": "amin"}
 class _TakesTensors:
     """A layer of PyTorch Geometric before which a Tensor is made what the layer takes."""
 
-    def forward(self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Any:
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         """The layer of node features and edges, which may be a Tensor: as the layer without one."""
+        given = dict(zip(_parameters(self), args, strict=False)) | kwargs
+        edge_index = given.get("edge_index")
         if not isinstance(edge_index, Tensor):
-            return super().forward(x, edge_index, *args, **kwargs)  # type: ignore[misc]
+            return super().forward(*args, **kwargs)  # type: ignore[misc]
         t = edge_index if is_torch(edge_index.values) else asarray(edge_index.to_torch())
-        dtype = (x[0] if isinstance(x, tuple | list) else x).dtype
-        t = t if t.values.is_floating_point() else t.astype(dtype)
+        x = given["x"]
+        source = x[0] if isinstance(x, tuple | list) else x
+        if t.ndim != 2 or source.shape[self.node_dim] != t.shape[1]:
+            raise ShapeError(
+                f"{type(self).__name__}: adjacency {t.shape}, features {tuple(source.shape)}"
+                "\n  expected: (targets, sources) and the features of as many sources"
+            )
+        dtype = source.dtype
+        t = t if t.values.dtype == dtype else t.astype(dtype)
         if not (self.fuse and _is_product(self)):
-            return super().forward(x, *_edges(self, t, args, kwargs), **kwargs)  # type: ignore[misc]
+            return super().forward(**_with_edges(self, t, given))  # type: ignore[misc]
         if getattr(self, "normalize", False) and hasattr(self, "improved"):
             t = self._normalized(t)
-        return super().forward(x, t, *args, **kwargs)  # type: ignore[misc]
+        return super().forward(**given | {"edge_index": t})  # type: ignore[misc]
 
     def _normalized(self: Any, t: Tensor) -> Tensor:
         """What GCNConv makes of an adjacency matrix; once, where it is told to."""
@@ -76,25 +85,41 @@ def _aggregate(layer: Any, t: Tensor, x: torch.Tensor) -> torch.Tensor:
     return out / count.clamp(min=1)[:, None]
 
 
-def _edges(layer: Any, t: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The edges of an adjacency matrix as PyTorch Geometric lists them, (2, edges), and their weights where taken."""
+def _parameters(layer: Any) -> list[str]:
+    """The names of what a layer's own forward takes, in their order."""
+    base: Any = type(layer).__mro__[2]
+    return list(inspect.signature(base.forward).parameters)[1:]
+
+
+def _with_edges(layer: Any, t: Tensor, given: dict[str, Any]) -> dict[str, Any]:
+    """What is given, with the edges of an adjacency matrix as PyTorch Geometric lists them, (2, edges), in its place.
+
+    Their weights are given too, and how many nodes there are, where the layer takes these and was given none.
+    """
     if layer.flow != "source_to_target":
         raise UnsupportedError(
             f"{type(layer).__name__}: a Tensor with flow={layer.flow!r}\n  help: give A.T and the other"
         )
     coo = t.to_torch().to_sparse_coo().coalesce()
-    edges = coo.indices().flip(0)
-    base: Any = type(layer).__mro__[2]
-    names = inspect.signature(base.forward).parameters
+    names = _parameters(layer)
     weighted = next((name for name in ("edge_weight", "edge_attr") if name in names), None)
-    takes = weighted == "edge_weight" or getattr(layer, "edge_dim", None) is not None
-    if not args and weighted is not None and takes and kwargs.get(weighted) is None:
-        kwargs[weighted] = coo.values()
-    return edges, *args
+    counts_edges = isinstance(layer, layers.FAConv) and layer.normalize  # it refuses weights then
+    takes = (weighted == "edge_weight" and not counts_edges) or getattr(layer, "edge_dim", None) is not None
+    own: dict[str, Any] = {weighted: coo.values()} if weighted is not None and takes else {}
+    if "size" in names:
+        own["size"] = (t.shape[1], t.shape[0])
+    own = {name: value for name, value in own.items() if given.get(name) is None}
+    return given | own | {"edge_index": coo.indices().flip(0)}
 
 
 def takes_tensors(layer: type) -> type:
-    """The subclass of a layer of PyTorch Geometric whose `edge_index` may be a Tensor, (targets, sources)."""
+    """The subclass of a layer of PyTorch Geometric whose `edge_index` may be a Tensor, (targets, sources).
+
+    Whatever else a layer takes for each edge (`edge_type`, `edge_attr`) is in the order of the Tensor's rows. Raises
+    TypeError for a class that takes no edges.
+    """
+    if not (isinstance(layer, type) and issubclass(layer, layers.MessagePassing)):
+        raise TypeError(f"takes_tensors: {layer!r}\n  expected: a layer of PyTorch Geometric, a MessagePassing")
     return type(layer.__name__, (_TakesTensors, layer), {"__module__": __name__, "__doc__": layer.__doc__})
 
 
