@@ -2,7 +2,8 @@
 of the weight whose words occur in its documents.
 
 Run it with the path of a file in svmlight's format, labels of two kinds; a8a, the adult census as bags of
-properties, stands in the data folder. Without it documents are generated.
+properties, stands in the data folder. Without it documents are generated. The dense counterpart is a product with rows
+made dense, and torch's Adam, with the same seeds; SparseAdam leaves the moments of words alone that a batch has not.
 """
 
 from __future__ import annotations
@@ -85,23 +86,27 @@ def train(data: Data, epochs: int, batch: int = 256, dense: bool = False) -> tup
     return right.float().mean().item(), max(share, 1 - share), seconds
 
 
-def main(arguments: Sequence[str] | None = None) -> float:
-    """Train, and print accuracy and time."""
+def main(arguments: Sequence[str] | None = None) -> tuple[float, float]:
+    """Train sparse and dense, print both accuracies, and return them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", nargs="?", help="a file in svmlight's format")
-    parser.add_argument("--quick", action="store_true", help="few documents, one epoch")
-    parser.add_argument("--dense", action="store_true", help="the same by torch's dense products and Adam")
+    parser.add_argument("--quick", action="store_true", help="few documents, few epochs")
     given = parser.parse_args(arguments)
-    path = given.path or (str(DATA) if DATA.exists() else None)
-    X, y = read(path) if path else generated()
+    path = Path(given.path) if given.path else DATA if DATA.exists() else None
+    X, y = read(str(path)) if path else generated()
     if given.quick:
         X, y = X[:4000], y[:4000]
-    name = Path(path).name if path else "generated documents"
-    print(f"data      {name}: {X.shape[0]} of {X.shape[1]} words, nse {X.nse}")
-    accuracy, guess, seconds = train((X, y), 2 if given.quick else 5, dense=given.dense)
-    print(f"accuracy  {accuracy:.1%} on unseen documents; the more frequent class is {guess:.1%}")
-    print(f"time      {seconds:.1f} s")
-    return accuracy
+    name = path.name if path else "generated documents"
+    print(f"data       {name}: {X.shape[0]} of {X.shape[1]} words, nse {X.nse}")
+    found = []
+    for name, dense in (("sparse", False), ("dense ", True)):
+        accuracy, guess, seconds = train((X, y), 2 if given.quick else 5, dense=dense)
+        found.append(accuracy)
+        print(f"{name}     accuracy {accuracy:.1%} on unseen documents; {seconds:.1f} s")
+    print(f"guess      the more frequent class is {guess:.1%}")
+    if path and path.name == "a8a.gz":
+        print("published  84.46 +- 0.30 % (C4.5), 85.90 +- 0.28 % (NBTree): Kohavi, KDD 1996, random thirds of adult")
+    return found[0], found[1]
 
 
 if __name__ == "__main__":
