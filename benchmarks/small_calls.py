@@ -41,6 +41,7 @@ def numpy_rows() -> dict[str, tuple[Call, Call]]:
         "A * 2": (lambda: a * 2, lambda: s * 2),
         "full sum": (lambda: ow.sum(a), lambda: s.sum()),
         "row sums": (lambda: ow.sum(a, axis=1), lambda: s.sum(axis=1)),
+        "max of rows": (lambda: ow.max(a, axis=1), lambda: s.max(axis=1)),
         "A[3, 4]": (lambda: a[3, 4], lambda: s[3, 4]),
         "A[[1, 2]]": (lambda: a[rows], lambda: s[rows]),
         "A[mask]": (lambda: a[mask], lambda: s[mask]),
@@ -87,6 +88,8 @@ def torch_rows() -> dict[str, tuple[Call, Call]]:
     c, d = ow.asarray(p), ow.asarray(q)
     r = p.clone()
     e = ow.asarray(p.clone())
+    g = values.reshape(10, 5, 50).to_sparse_coo().coalesce()
+    f = ow.asarray(g)
 
     def step(matrix: Any) -> None:
         matrix.grad = y.grad = None
@@ -98,6 +101,8 @@ def torch_rows() -> dict[str, tuple[Call, Call]]:
         "torch: A + A": (lambda: a + a, lambda: t + t),
         "torch: sin": (lambda: torch.sin(a), lambda: torch.sin(t)),
         "torch: full sum": (lambda: a.sum(), lambda: t.sum()),
+        "torch: row sums": (lambda: a.sum(1), lambda: t.sum(1, keepdim=True)),
+        "torch: sums of fibres": (lambda: f.sum(2), lambda: torch.sparse.sum(g, 2)),
         "torch: to_dense": (lambda: a.to_dense(), lambda: t.to_dense()),
         "torch: to COO": (lambda: a.asformat("coo"), lambda: t.to_sparse_coo()),
         "torch: A[3]": (lambda: a[3], lambda: t[3]),

@@ -28,6 +28,14 @@ FORMATS = {
 DTYPES = ("float32", "int32", "complex128", "bool")
 VECTOR, MATRIX = np.arange(1.0, 13.0), np.arange(48.0).reshape(12, 4)
 
+SIMPLE = ("prod", "min", "max", "mean", "any", "all", "count_nonzero")
+DERIVED = ("var", "argmax", "median", "logsumexp", "nansum")
+
+
+def _reduction(name: str, axis: Any) -> Function:
+    return lambda A, B: getattr(ow, name)(A, axis=axis)
+
+
 OPERATIONS: dict[str, tuple[int, Function]] = {
     "A @ x": (2, lambda A, B: A @ VECTOR),
     "x @ A": (2, lambda A, B: VECTOR @ A),
@@ -45,7 +53,10 @@ OPERATIONS: dict[str, tuple[int, Function]] = {
     "sum": (2, lambda A, B: ow.sum(A)),
     "sum over 0": (2, lambda A, B: ow.sum(A, axis=0)),
     "sum over 1": (2, lambda A, B: ow.sum(A, axis=1)),
-    "max over 1": (2, lambda A, B: ow.max(A, axis=1)),
+    **{f"{name} over 1": (2, _reduction(name, 1)) for name in (*SIMPLE, *DERIVED)},
+    "max over 0": (2, _reduction("max", 0)),
+    "max": (2, _reduction("max", None)),
+    "norm over 1": (2, lambda A, B: ow.linalg.vector_norm(A, axis=1, ord=3)),
     "exp": (2, lambda A, B: ow.exp(A)),
     "A[2:9]": (2, lambda A, B: A[2:9]),
     "A[:, 2:9]": (2, lambda A, B: A[:, 2:9]),
@@ -61,6 +72,12 @@ OPERATIONS: dict[str, tuple[int, Function]] = {
     "to dense": (2, lambda A, B: A.asformat("dense")),
     "ttv": (3, lambda A, B: ow.einsum("ijk,k->ij", A, VECTOR[:6])),
     "mttkrp": (3, lambda A, B: ow.einsum("ijk,jr,kr->ir", A, MATRIX[:6], MATRIX[6:])),
+    **{f"sum over {axis} of rank 3": (3, _reduction("sum", axis)) for axis in (0, 1, 2, (0, 2), None)},
+    **{f"{name} over 2 of rank 3": (3, _reduction(name, 2)) for name in (*SIMPLE, *DERIVED)},
+    "sum over 1, kept": (3, lambda A, B: ow.sum(A, axis=1, keepdims=True)),
+    "einsum of one": (3, lambda A, B: ow.einsum("ijk->kj", A)),
+    "einsum of one over max_plus": (3, lambda A, B: ow.einsum("ijk->ij", A, semiring="max_plus")),
+    "reduction in index notation": (3, lambda A, B: ow.evaluate("C[i, j] max= A[i, j, k] * B[i, j, k]", A=A, B=B)),
     "A + B of rank 3": (3, lambda A, B: A + B),
     "contraction of rank 3": (3, lambda A, B: ow.einsum("ijk,ljk->il", A, B)),
     "transposed": (3, lambda A, B: A.transpose((2, 0, 1)).asformat("csf")),
