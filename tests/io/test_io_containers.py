@@ -309,3 +309,22 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, ending: str, monkeyp
         assert [p.name for p in tmp_path.iterdir()] == [path.name]
     ow.write(path, ow.asarray(np.eye(3), format="csr"))
     assert path.read_bytes() == before
+
+
+def test_an_hdf5_file_with_other_groups_is_not_replaced(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path, t = tmp_path / "a.bsp.h5", ow.asarray(np.eye(3), format="csr")
+    for groups in (("layers",), ()):  # another's file, and one of ours with a group in addition
+        with h5py.File(path, "a") as file:
+            for name in groups or ("other",):
+                file.create_group(name)["x"] = [1, 2]
+        with pytest.raises(ow.UnsupportedError, match=f"'{(groups or ('other',))[0]}' besides, which would be lost"):
+            ow.write(path, t)
+        with pytest.raises(ow.UnsupportedError, match="besides"):
+            ow.io.write_parts(path, [], (3, 3))
+        with h5py.File(path) as file:
+            assert file[(groups or ("other",))[0]]["x"][:].tolist() == [1, 2]
+        path.unlink()
+        ow.write(path, t)
+        ow.write(path, t * 2)  # one tensor alone is replaced
+    assert ow.read(path).to_numpy().tolist() == (np.eye(3) * 2).tolist()

@@ -64,5 +64,12 @@ def test_arrays_of_dask(tmp_path: Path, name: str) -> None:
     ow.write(path, ow.asarray(DENSE, format="csc"))
     with pytest.raises(ow.UnsupportedError, match="is not stored row after row"):
         from_file(path)
+    if name == "a.ow":
+        ow.write(path, ow.asarray(DENSE, format="csr"))
+        content = bytearray((path / "values.bin").read_bytes())
+        content[8] ^= 1
+        (path / "values.bin").write_bytes(content)
+        with pytest.raises(ow.FileFormatError, match=r"values\.bin, block 0 .*corrupt"):
+            from_file(path, verify=True)
     with pytest.raises(ValueError, match="rows of a block are 1 or more"):
         from_file(out, rows=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -48,10 +49,15 @@ def factors() -> dict[str, tuple[int, int]]:
 
 
 def outcomes(jobs: list[tuple[Path, Path, int]]) -> list[str]:
-    text = "\n".join(f"{small}\t{path}\t{factor}\t{BASE}\t{path.stat().st_size}" for small, path, factor in jobs)
+    text = "\n".join(f"{small}\t{path}\t{factor}\t{BASE}\t{size(path)}" for small, path, factor in jobs)
     done = subprocess.run([sys.executable, "-c", READER], input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.splitlines()
+
+
+def size(path: Path) -> int:
+    """The bytes of a file, of a folder those of its files."""
+    return sum(p.stat().st_size for p in (path.iterdir() if path.is_dir() else (path,)))
 
 
 def honest(folder: Path, entries: int) -> dict[str, Path]:
@@ -59,7 +65,7 @@ def honest(folder: Path, entries: int) -> dict[str, Path]:
     rng = np.random.default_rng(0)
     row, column = np.sort(rng.integers(1, 10**6, entries)), rng.integers(1, 10**6, entries)
     t = ow.sparse_coo_tensor(np.stack([row, column]), rng.standard_normal(entries), (10**6, 10**6))
-    names = [".mtx", ".tns", ".rb", ".npz", ".petsc", ".mtx.gz", ".tns.gz", ".rb.gz"]
+    names = [".mtx", ".tns", ".rb", ".npz", ".ow", ".petsc", ".mtx.gz", ".tns.gz", ".rb.gz"]
     names += [".parquet"] if importlib.util.find_spec("pyarrow") else []
     for name in names:
         ow.write(folder / f"t{name}", t)
@@ -84,29 +90,34 @@ def honest(folder: Path, entries: int) -> dict[str, Path]:
     return {name: folder / f"t{name}" for name in (*names, *texts, ".mat")}
 
 
-def hostile(folder: Path, size: int) -> dict[str, Path]:
+def hostile(folder: Path, count: int) -> dict[str, Path]:
     """Files whose bytes are the cheapest that a reader keeps something for."""
     head = "%%MatrixMarket matrix coordinate pattern general\n9 9 999999999\n"
     texts = {
-        ".mtx": head + "1 1\n" * (size // 4),
-        ".tns": "1 1 1\n" * (size // 6),
-        ".tri": "9 9 999999999 0\n" + "1 1\n" * (size // 4),
-        ".sptensor": "sptensor\n2\n9 9\n999999999\n" + "1 1 1\n" * (size // 6),
-        ".edges": "1 1\n" * (size // 4),
-        ".svm": "1\n" * (size // 2),
-        ".smtx": f"{size // 2}, 9, 0\n" + "0 " * (size // 2) + "\n",
-        ".rb": f"t\n9 9 9 9\nrua 9 {size // 2} 0 0\n(1I1) (1I1) (1I1)\n" + "1\n" * (size // 2),
+        ".mtx": head + "1 1\n" * (count // 4),
+        ".tns": "1 1 1\n" * (count // 6),
+        ".tri": "9 9 999999999 0\n" + "1 1\n" * (count // 4),
+        ".sptensor": "sptensor\n2\n9 9\n999999999\n" + "1 1 1\n" * (count // 6),
+        ".edges": "1 1\n" * (count // 4),
+        ".svm": "1\n" * (count // 2),
+        ".smtx": f"{count // 2}, 9, 0\n" + "0 " * (count // 2) + "\n",
+        ".rb": f"t\n9 9 9 9\nrua 9 {count // 2} 0 0\n(1I1) (1I1) (1I1)\n" + "1\n" * (count // 2),
     }
     for name, text in texts.items():
         (folder / f"h{name}").write_text(text)
-    (folder / "h.petsc").write_bytes(np.array([1211216, size // 4, 9, 0], ">i4").tobytes() + bytes(size // 4 * 4))
+    (folder / "h.petsc").write_bytes(np.array([1211216, count // 4, 9, 0], ">i4").tobytes() + bytes(count // 4 * 4))
     found = {name: folder / f"h{name}" for name in (*texts, ".petsc")}
     rng = np.random.default_rng(0)
-    places = np.stack([np.sort(rng.integers(0, size, size // 24)), np.arange(size // 24)])
-    rows = ow.sparse_coo_tensor(places, rng.standard_normal(size // 24), (size, size))
+    places = np.stack([np.sort(rng.integers(0, count, count // 24)), np.arange(count // 24)])
+    rows = ow.sparse_coo_tensor(places, rng.standard_normal(count // 24), (count, count))
     for name in (".npz", *([".bsp.h5"] if importlib.util.find_spec("h5py") else ())):
         found[name] = folder / f"h{name}"
         ow.write(found[name], rows.asformat("csr"), compress=True)
+    found[".ow"] = folder / "h.ow"
+    ow.write(found[".ow"], rows[:1])
+    header = json.loads((found[".ow"] / "header.json").read_text())
+    header["buffers"]["values"]["crc32"] = [0] * (count // 2)
+    (found[".ow"] / "header.json").write_text(json.dumps(header, separators=(",", ":")))
     return found
 
 
@@ -152,7 +163,7 @@ def measure(folder: Path) -> None:
                 done = "refused"
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-            print(kind, name, path.stat().st_size, f"{peak / path.stat().st_size:.1f}", done)
+            print(kind, name, size(path), f"{peak / size(path):.1f}", done)
 
 
 if __name__ == "__main__":

@@ -31,13 +31,14 @@ __all__ = ["from_file", "to_file"]
 Path_ = str | os.PathLike[str]
 
 
-def from_file(path: Path_, rows: int | None = None, *, variable: str | None = None) -> Any:
+def from_file(path: Path_, rows: int | None = None, *, variable: str | None = None, verify: bool = False) -> Any:
     """A tensor in a file as a Dask array in blocks of rows, of which none is read before it is asked for.
 
     path : `.ow` and uncompressed `.npz`, which every worker maps; binsparse's `.bsp.h5` and `.bsp.zarr`, of which a
         task reads its rows; the file is where the workers find it under the same path
     rows : of a block; by default so many that a block has about 64 MiB
     variable : the group of a binsparse file
+    verify : compare all of an `.ow` or `.npz` with its checksums first: FileFormatError names the block that is damaged
 
     Returns: a dask.array.Array whose chunks are Tensors in the format of the file. Raises UnsupportedError where rows
     are not stored one after the other, as in CSC: `ow.convert(path, other, format="csr")`.
@@ -58,7 +59,7 @@ def from_file(path: Path_, rows: int | None = None, *, variable: str | None = No
     from dask.delayed import delayed
 
     name = os.path.abspath(path)
-    shape, format, dtype, nbytes = _facts(name, variable)
+    shape, format, dtype, nbytes = _facts(name, variable, verify)
     step = max(1, shape[0] * (64 << 20) // max(nbytes, 1)) if rows is None else integer(rows, "from_file", "rows")
     if step < 1:
         raise ValueError(f"from_file: rows of a block are 1 or more; got: {rows}\n  help: leave rows out")
@@ -107,7 +108,7 @@ def to_file(x: Any, path: Path_, *, format: object = None, memory: Size | None =
     write_parts(path, blocks(), x.shape, format=target, dtype=x.dtype, memory=memory)
 
 
-def _facts(path: str, variable: str | None) -> tuple[tuple[int, ...], Any, Any, int]:
+def _facts(path: str, variable: str | None, verify: bool) -> tuple[tuple[int, ...], Any, Any, int]:
     """Shape, format, dtype and bytes of the tensor of a file whose rows are stored one after the other."""
     if is_dataset_file(path):
         with opened_group(path, Options(variable=variable)) as stored:
@@ -115,7 +116,7 @@ def _facts(path: str, variable: str | None) -> tuple[tuple[int, ...], Any, Any, 
                 raise _refused(path, "this group")
             item = stored.dtype.itemsize + 8 * len(stored.crd)
             return stored.shape, stored.format, stored.dtype, stored.size * item
-    t = open_mapped(path, check=False)
+    t = open_mapped(path, check=False, verify=verify)
     if not isinstance(t, Tensor) or not t.ndim or t.format.levels[0].expression != Dim(0):
         raise _refused(path, str(getattr(t, "format", "a masked tensor")))
     return t.shape, t.format, t.dtype, t.nbytes

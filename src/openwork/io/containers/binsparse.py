@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTRIBUTE",
     "as_stored",
+    "create_binsparse",
     "description_of",
     "levels_of_format",
+    "others",
     "read",
     "read_group",
     "stored_group",
@@ -58,6 +62,7 @@ _PREDEFINED: dict[str, tuple[Levels, bool]] = {
     "COOR": ((_PAIR,), False), "COOC": ((_PAIR,), True),
 }  # fmt: skip
 """The predefined formats: levels, and whether the columns come first."""
+_ARRAYS = re.compile(r"values|fill_value|(indices|pointers_to)_\d+")
 _ALIASES = {"DMAT": "DMATR", "COO": "COOR"}
 _STRUCTURES = {"symmetric": "symmetric", "hermitian": "hermitian", "skew_symmetric": "skew-symmetric"}
 _TYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
@@ -134,6 +139,20 @@ def stored_group(file: Hdf5, group: Any) -> Stored | None:
     return Stored(parse(_format_text(levels, order), len(shape)), shape, dtype.type(0).item(), pos, crd, values, dtype)
 
 
+def others(root: Any) -> list[str]:
+    """The members of a file's root that are none of one binsparse tensor's, whose arrays are at the root."""
+    if ATTRIBUTE not in root.attrs:
+        return list(root)
+    return [name for name in root if not _ARRAYS.fullmatch(name)]
+
+
+@contextmanager
+def create_binsparse(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """The root group of a new `.bsp.h5`. Raises UnsupportedError where a file with other members would be lost."""
+    with create_hdf5(path, others) as root:
+        yield root
+
+
 def description_of(format: Format, shape: tuple[int, ...], types: dict[str, str], stored: int) -> dict[str, Any]:
     """The description of a tensor in a format that the specification has."""
     found = levels_of_format(format)
@@ -144,7 +163,7 @@ def description_of(format: Format, shape: tuple[int, ...], types: dict[str, str]
 
 def write(
     path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None,
-    opening: Callable[..., Any] = create_hdf5,
+    opening: Callable[..., Any] = create_binsparse,
 ) -> None:  # fmt: skip
     """A file with the tensor in its format, where the specification has that, else as sorted coordinates."""
     name = os.fspath(path)

@@ -7,7 +7,7 @@ usual ones, each once; and no more bytes than `limits` allow for those that the 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -58,9 +58,21 @@ def _h5py(path: str | os.PathLike[str]) -> Any:
 
 
 @contextmanager
-def create_hdf5(path: str | os.PathLike[str]) -> Iterator[Any]:
-    """The root group of a new file, which is at `path` once the block has ended without an exception."""
+def create_hdf5(path: str | os.PathLike[str], others: Callable[[Any], list[str]] | None = None) -> Iterator[Any]:
+    """The root group of a new file, which is at `path` once the block has ended without an exception.
+
+    `others` names the members of a root group that are none of the new file's kind: an HDF5 file that has some is not
+    replaced, but UnsupportedError.
+    """
     h5py = _h5py(path)
+    if others is not None and os.path.isfile(path) and h5py.is_hdf5(os.fspath(path)):
+        with h5py.File(path, "r") as old:
+            lost = others(old)
+        if lost:
+            raise UnsupportedError(
+                f"write: {os.fspath(path)}: the file has {', '.join(map(repr, lost[:5]))} besides, which would be lost"
+                "\n  help: another path, or remove the file first"
+            )
     with replacing_name(path) as temporary, h5py.File(temporary, "w") as file:
         yield file
 

@@ -18,7 +18,7 @@ from ...faults import reach
 from ...format.format import Format
 from ...interruptible import here
 from ..containers import binsparse
-from ..containers.hdf5 import create_hdf5, open_hdf5
+from ..containers.hdf5 import open_hdf5
 from ..containers.zarr import create_zarr, open_zarr
 from ..shared.records import Array, Options
 from ..shared.stored_range import Stored
@@ -93,7 +93,7 @@ def _growing(root: Any, key: str, dtype: np.dtype[Any]) -> Any:
 @contextmanager
 def to_hdf5(path: Path_) -> Iterator[DatasetSink]:
     """A sink of a `.bsp.h5`, which is at `path` once the block has ended without an exception."""
-    with create_hdf5(path) as root:
+    with binsparse.create_binsparse(path) as root:
         yield DatasetSink(path, root)
 
 
