@@ -4,7 +4,7 @@
 
 Of the methods those whose name has NAME in it. Zero workers is openwork in this process, on one thread. Rounds are
 interleaved and the least of each is taken; on a machine that others use the processors' seconds, of client, scheduler
-and workers together, say more than the clock.
+and workers together, say more than the clock. They are less what the idle processes take in that time.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 os.environ.update(OPENWORK_NUM_THREADS="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
@@ -92,7 +93,21 @@ def seconds(client: Any, call: Callable[[], Any]) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         call()
-    return time.perf_counter() - start, _processors(client) - before
+    wall, busy = time.perf_counter() - start, _processors(client) - before
+    asking, idle = _idle(client)
+    return wall, busy - asking - idle * wall
+
+
+@cache
+def _idle(client: Any) -> tuple[float, float]:
+    """Processors' seconds that asking for them takes, and those of a second in which nothing is done."""
+    if client is None:
+        return 0.0, 0.0
+    asking = min(-(_processors(client) - _processors(client)) for _ in range(5))
+    before, start = _processors(client), time.perf_counter()
+    time.sleep(2)
+    busy = _processors(client) - before - asking
+    return asking, busy / (time.perf_counter() - start)
 
 
 def _processors(client: Any) -> float:
@@ -114,6 +129,8 @@ def constants(client: Any) -> None:
     print(
         f"a product with one block {times[1] * 1e3:.1f} ms, with each more {(times[64] - times[1]) / 63 * 1e3:.2f} ms"
     )
+    asking, idle = _idle(client)
+    print(f"idle processes take {idle:.3f} of a processor, to ask for their time {asking * 1e3:.1f} ms")
     print(f"bytes of vectors {M.blocks.predicted() / max(transfer - product, 1e-9) / 1e9:.2f} GB/s")
 
 
@@ -134,7 +151,7 @@ def main(size: float = 1.0, rounds: int = 3, name: str = "") -> None:
                     old = best.get((name, k), found) if _ else found
                     best[name, k] = (min(found[0], old[0]), min(found[1], old[1]))
             wall, cpu = zip(*(best[name, k] for k in range(3)), strict=True)
-            times = " | ".join(f"{w:.2f}, {c:.2f}" for w, c in zip(wall, cpu, strict=True))
+            times = " | ".join(f"{w:.2f}, {c:.3f}" for w, c in zip(wall, cpu, strict=True))
             ratios = f"{wall[1] / wall[0]:.2f}, {cpu[1] / cpu[0]:.2f} | {wall[0] / wall[2]:.2f}"
             print(f"| {name} | {operand.nse:,} | {times} | {ratios} |", flush=True)
             del operand, operands

@@ -2,12 +2,13 @@
 
     python benchmarks/scale_model.py [NAME=VALUE ...]
 
-Per product: seconds = elements * columns / rate + bytes / network + blocks * task + latency. What is measured and what
-is assumed stands beside each constant; `benchmarks/cluster.py` measures. An element takes 12 bytes, a vector's 8.
+Per product: seconds = elements * columns / rate + bytes / network + blocks * message + latency. What is measured and
+what is assumed stands beside each constant; `benchmarks/cluster.py` measures. An element takes 12 bytes, a vector's 8.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -25,8 +26,10 @@ class Constants:
     core_share: float = 0.5  # of 16 cores' rate that the memory's bandwidth allows: assumed
     network: float = 3.0e9  # bytes a second of one machine: 25 Gbit/s, assumed
     serial: float = 1.0e9  # bytes a second of one process and its sockets: assumed; measured in a sandbox 0.1e9
-    task: float = 4.8e-3  # seconds of processors for each task of Dask: measured
-    latency: float = 25e-3  # seconds of a product whatever its size: measured
+    message: float = 0.21e-3  # seconds for each block of a product: measured
+    latency: float = 1.6e-3  # seconds of a product whatever its size: measured
+    task: float = 1.4e-3  # seconds for each task of Dask: measured
+    round: float = 10e-3  # seconds of a round of Dask's tasks: measured
     memory: float = 128e9  # bytes of a machine: assumed
     dollars: float = 1.0  # of a machine and hour: assumed
 
@@ -57,7 +60,7 @@ def _on_client(c: Constants, elements: float, down: float, up: float, columns: f
     """Vectors on the client: all bytes go through its one process; `down` and `up` are rows of all blocks together."""
     sent = 8 * columns * (down + up)
     return Cost(
-        _compute(c, elements, columns, machines), sent / min(c.network, c.serial), machines * c.task + c.latency,
+        _compute(c, elements, columns, machines), sent / min(c.network, c.serial), machines * c.message + c.latency,
         8 * columns * max(up, down / machines), 12 * elements / machines,
     )  # fmt: skip
 
@@ -95,7 +98,7 @@ def on_workers(c: Constants, elements: float, machines: int) -> Cost:
     n, side = _nodes(elements), machines**0.5
     sent = 8 * (n / side) * 2 if machines > 1 else 0.0
     return Cost(
-        _compute(c, elements, 1, machines), sent / min(c.network, c.serial), 3 * machines * c.task + c.latency,
+        _compute(c, elements, 1, machines), sent / min(c.network, c.serial), 3 * machines * c.task + c.round,
         0.0, 12 * elements / machines + 32 * n / side,
     )  # fmt: skip
 
@@ -108,10 +111,14 @@ def factors(c: Constants, elements: float, machines: int) -> Cost:
 
 
 def components(c: Constants, elements: float, machines: int) -> Cost:
-    """Weak components: once; two numbers of 8 bytes for each node that a block touches, by row blocks."""
-    n = _nodes(elements)
-    cost = _on_client(c, elements, 0, 2 * n * machines, 1, machines)
-    return Cost(4 * cost.compute, cost.send + 2 * n * machines / 1e8, cost.tasks, 16 * n * machines, cost.worker)
+    """Weak components: once, by row blocks; forests of two numbers of 8 bytes a node, merged on workers in rounds."""
+    n, rounds = _nodes(elements), math.ceil(math.log2(machines)) if machines > 1 else 0
+    forest = 16 * n
+    return Cost(
+        4 * _compute(c, elements, 1, machines) + rounds * 2 * n / 1e8,
+        (rounds + 1) * forest / min(c.network, c.serial), 2 * machines * c.task + (rounds + 1) * c.round,
+        forest + 8 * n, 12 * elements / machines + 2 * forest,
+    )  # fmt: skip
 
 
 METHODS: dict[str, Callable[[Constants, float, int], Cost]] = {
