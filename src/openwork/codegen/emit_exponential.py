@@ -9,6 +9,7 @@ Each step is one instruction of every lane. The polynomials q are minimax on |r|
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..ir.types import Type
@@ -70,7 +71,8 @@ class _Emitter:
         self.p = _OF[register_type(t.scalar)]
         self.b, self.t = b, t if t.scalar == "f64" else t.with_scalar("f32")
         self.text = b.type(t)
-        self.word = Type("i64" if self.p.digits == 52 else "i32", t.lanes)
+        self.width = 64 if self.p.digits == 52 else 32
+        self.word = Type(f"i{self.width}", t.lanes)
 
     def const(self, value: float) -> str:
         return self.b.const(value, self.t)
@@ -80,6 +82,14 @@ class _Emitter:
 
     def fma(self, x: str, y: str, z: str) -> str:
         return self.b.intrinsic("fma", self.t, x, y, z)
+
+    def power_of(self, x: str, least: float, most: float, scaled: Callable[[str], str]) -> str:
+        """`scaled` of x within bounds, 0 below the least: nothing is computed there that has to be rounded to a
+        denormal number, which takes processors hundreds of cycles."""
+        is_zero = self.ins("fcmp olt", x, self.const(least))
+        bounded = self.b.select(self.ins("fcmp ogt", x, self.const(most)), self.const(most), x, self.t)
+        value = scaled(self.b.select(is_zero, self.const(0.0), bounded, self.t))
+        return self.b.select(is_zero, self.const(0.0), value, self.t)
 
     def clamp(self, x: str, least: float, most: float) -> str:
         """x within bounds; NaN stays."""
@@ -110,34 +120,43 @@ class _Emitter:
             q = self.fma(q, r, self.const(c))
         return self.fma(self.ins("fmul", r, r), q, r)
 
-    def reduced(self, x: str) -> tuple[str, str]:
-        """n and r of x."""
+    def reduced(self, x: str) -> tuple[str, str, str]:
+        """n, as a number and as a word, and r of x."""
         number, n = self.nearest(x, 1 / math.log(2))
         r = self.fma(number, self.const(-self.p.high), x)
-        return n, self.fma(number, self.const(-self.p.low), r)
+        return number, n, self.fma(number, self.const(-self.p.low), r)
 
-    def scaled(self, r: str, n: str) -> str:
-        """2^n exp(r), where 2^n may be no normal number: by two powers, so that it is rounded once."""
+    def scaled(self, r: str, number: str, n: str) -> str:
+        """2^n exp(r), rounded once where 2^n is no normal number: by two powers, or one instruction."""
+        value = self.ins("fadd", self.less_one(r), self.const(1.0))
+        if self.t.lanes * self.width == 512 and "+avx512f" in self.b.target.features.split(","):
+            name = f"llvm.x86.avx512.mask.scalef.p{'s' if self.width == 32 else 'd'}.512"
+            mask = (f"i{self.t.lanes}", "-1")
+            return self.b.call(self.text, name, *((self.text, x) for x in (value, number, value)), mask, ("i32", "4"))
         word = self.b.type(self.word)
         half = self.b.ins(f"ashr {word} {n}, {self.b.const(1, self.word)}")
         rest = self.b.ins(f"sub {word} {n}, {half}")
-        value = self.ins("fadd", self.less_one(r), self.const(1.0))
         return self.ins("fmul", self.ins("fmul", value, self.power(half)), self.power(rest))
 
     def exp(self, x: str) -> str:
-        n, r = self.reduced(self.clamp(x, self.p.least, self.p.most))
-        return self.scaled(r, n)
+        def scaled(x: str) -> str:
+            number, n, r = self.reduced(x)
+            return self.scaled(r, number, n)
+
+        return self.power_of(x, self.p.least, self.p.most, scaled)
 
     def exp2(self, x: str) -> str:
-        x = self.clamp(x, self.p.least / math.log(2), self.p.most / math.log(2))
-        number, n = self.nearest(x, 1.0)
-        rest = self.ins("fsub", x, number)
-        r = self.fma(rest, self.const(self.p.high), self.ins("fmul", rest, self.const(self.p.low)))
-        return self.scaled(r, n)
+        def scaled(x: str) -> str:
+            number, n = self.nearest(x, 1.0)
+            rest = self.ins("fsub", x, number)
+            r = self.fma(rest, self.const(self.p.high), self.ins("fmul", rest, self.const(self.p.low)))
+            return self.scaled(r, number, n)
+
+        return self.power_of(x, self.p.least / math.log(2), self.p.most / math.log(2), scaled)
 
     def expm1(self, x: str) -> str:
         """Half of it twice, as 2^n is infinite for the largest x; x itself where it is tiny, zeros with their sign."""
-        n, r = self.reduced(self.clamp(x, -2.0 * self.p.digits, self.p.most))
+        _, n, r = self.reduced(self.clamp(x, -2.0 * self.p.digits, self.p.most))
         word = self.b.type(self.word)
         half = self.power(self.b.ins(f"sub {word} {n}, {self.b.const(1, self.word)}"))
         value = self.fma(half, self.less_one(r), self.ins("fsub", half, self.const(0.5)))
