@@ -190,6 +190,16 @@ def test_every_expansion(scalar: str, wide: bool, monkeypatch: pytest.MonkeyPatc
         agree("expand", k, 4 * lanes, 0, bits=bits, a=samples(scalar, 8))
 
 
+@pytest.mark.parametrize("scalar", SCALARS)
+@pytest.mark.parametrize("op", ["evens", "odds"])
+def test_every_second_lane(scalar: str, op: str) -> None:
+    for lanes in (1, 2, 8, 16):
+        x, y = (Load("a", ops.const(at), Type(scalar, lanes)) for at in (3, 11))
+        body = (Store("out", ops.const(0), ops.op(op, x, y)),)
+        k = Kernel(f"{op}{lanes}", (Buffer("a", scalar), Buffer("out", scalar, True)), body)
+        agree(op, k, lanes, 0, a=samples(scalar, 8))
+
+
 @pytest.mark.parametrize("scalar", INTEGERS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_every_ramp(scalar: str, lanes: int) -> None:

@@ -45,7 +45,7 @@ from .emit_complex import complex_op
 from .emit_entry import entry
 from .emit_float import float_op
 from .emit_integer import bool_op, integer_op
-from .emit_lanes import bits_of_lanes, expand, is_lanes_of_bits, lanes_of_bits
+from .emit_lanes import bits_of_lanes, deinterleave, expand, is_lanes_of_bits, lanes_of_bits
 from .target import Target, host
 
 __all__ = ["emit"]
@@ -309,6 +309,8 @@ class Emitter:
             return self.select(e)
         if e.op == "expand":
             return expand(self.b, e.type, self.expr(e.args[0]), self.expr(e.args[1])[0])
+        if e.op in ("evens", "odds"):
+            return deinterleave(self.b, e.type, self.expr(e.args[0]), self.expr(e.args[1]), e.op == "odds")
         if e.op == "bits":
             return (bits_of_lanes(self.b, self.expr(e.args[0])[0], e.args[0].type.lanes),)
         if e.op == "bit" and is_lanes_of_bits(e):

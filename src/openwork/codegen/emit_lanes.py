@@ -1,12 +1,13 @@
-"""An operation across lanes -> LLVM IR: expansion by a mask, masks as the bits of an integer and back."""
+"""An operation across lanes -> LLVM IR: expansion by a mask, every second lane of two vectors, masks as the bits of an
+integer and back."""
 
 from __future__ import annotations
 
 from ..ir.loop import Cast, Const, Expr, Op
-from ..ir.types import Type
+from ..ir.types import Type, real_of
 from .emit_builder import Builder, Parts, register_type
 
-__all__ = ["bits_of_lanes", "expand", "is_lanes_of_bits", "lanes_of_bits"]
+__all__ = ["bits_of_lanes", "deinterleave", "expand", "is_lanes_of_bits", "lanes_of_bits"]
 
 _EXPANDING = {("64", 8): "avx512f", ("32", 16): "avx512f", ("64", 4): "avx512vl", ("32", 8): "avx512vl"}
 """The CPU feature that has an instruction to expand a vector, by width and number of lanes."""
@@ -36,6 +37,15 @@ def _expand(b: Builder, t: Type, x: str, mask: str) -> str:
         lanes.append(b.select(lane_mask, value, b.const(False if t.scalar == "bool" else 0, scalar), scalar))
         at = b.ins(f"add i64 {at}, {b.ins(f'zext i1 {lane_mask} to i64')}")
     return b.gather_lanes(lanes, t)
+
+
+def deinterleave(b: Builder, t: Type, x: Parts, y: Parts, first: int) -> Parts:
+    """The lanes `first`, `first` + 2, ... of x and then of y."""
+    if t.lanes == 1:
+        return (x, y)[first]
+    part = b.type(t.with_scalar(real_of(t.scalar)))
+    places = [2 * i + first for i in range(t.lanes)]
+    return tuple(b.shuffle(one, other, part, places) for one, other in zip(x, y, strict=True))
 
 
 def is_lanes_of_bits(e: Op) -> bool:

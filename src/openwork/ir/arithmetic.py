@@ -158,6 +158,12 @@ def _expand(x: Value, mask: Value) -> Value:
     return out
 
 
+def _lanes_of_two(x: Value, y: Value, first: int) -> Value:
+    """Every second lane of x and then of y."""
+    lanes = np.concatenate([np.atleast_1d(x), np.atleast_1d(y)])[first::2]
+    return lanes if np.ndim(x) else lanes[0]
+
+
 def _select(cond: Value, a: Value, b: Value) -> Value:
     selected: Any = np.where(cond, a, b)
     return selected[()]
@@ -186,6 +192,8 @@ _SPECIAL: dict[str, Callable[..., Value]] = {
     "bit": _bit,
     "bits": lambda x: np.sum(np.left_shift(np.int64(1), np.arange(np.size(x))), where=x),
     "expand": _expand,
+    "evens": lambda x, y: _lanes_of_two(x, y, 0),
+    "odds": lambda x, y: _lanes_of_two(x, y, 1),
     "hsum": np.add.reduce,
     "hprod": np.multiply.reduce,
     "hmin": np.minimum.reduce,

@@ -119,6 +119,8 @@ OPERATIONS: dict[str, Operation] = {
     "ramp": _of("lanes", 1, None, "same", "integers-only"),
     "expand": _of("lanes", 2, None, "same"),
     "bits": _of("lanes", 1, None, "same"),
+    "evens": _of("lanes", 2, None, "same"),
+    "odds": _of("lanes", 2, None, "same"),
     "select": _of("ternary", 3, None, "same", "polynomial"),
     "fma": _of("ternary", 3, None, "same", "no-bool"),
 }
