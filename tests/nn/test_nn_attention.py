@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
 from torch.nn import functional as F
 
 import openwork as ow
@@ -46,8 +48,13 @@ def test_batches_heads_and_masks() -> None:
 def test_tiles_of_registers_and_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = MASKS["random"][:4, :4].repeat_interleave(4, 0).repeat_interleave(8, 1)  # 16 queries, 32 keys
     monkeypatch.setattr(attend_operator, "TILE_ELEMENTS", 0)
-    monkeypatch.setattr(attend_operator, "TILE_BYTES", (9 * 4 * 11,))  # tiles of nine columns
-    for format, dtype in (("bsr(4, 8)", torch.float32), ("bsr(4, 8)", torch.float64), ("csc", torch.float32)):
+    monkeypatch.setattr(
+        attend_operator, "TILE_BYTES", dict.fromkeys(("forward", "backward"), (9 * 4 * 11,))
+    )  # tiles of nine columns
+    cases = (("bsr(4, 8)", torch.float32), ("bsr(4, 8)", torch.float64), ("csc", torch.float32), ("coo", torch.float32))
+    for format, dtype in cases:
+        if format == "coo":  # a CPU with narrower vectors
+            monkeypatch.setattr(attend_operator, "lanes_of", lambda scalar: 8)
         given = [
             numbers(3, 16, 5), numbers(3, 32, 5, seed=1), numbers(3, 32, 11, seed=2),
         ]  # fmt: skip
@@ -63,7 +70,10 @@ def test_tiles_of_registers_and_of_columns(monkeypatch: pytest.MonkeyPatch) -> N
         assert attend(t, *given).dtype == torch.bfloat16
 
 
-def test_groups_of_neighbouring_queries() -> None:
+@pytest.mark.parametrize("lanes", [2, None])
+def test_groups_of_neighbouring_queries(lanes: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if lanes is not None:  # of a CPU with narrower vectors
+        monkeypatch.setattr(attend_operator, "lanes_of", lambda scalar: lanes)
     causal = torch.ones(21, 21, dtype=torch.bool).tril()  # groups of 8 queries, and of the 5 that are left
     causal[7] = False
     t = ow.asarray(causal).asformat("csr")
@@ -100,15 +110,97 @@ def test_stacks_of_masks_and_masks_over_numpy() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_compiled_without_a_break() -> None:
-    step = torch.compile(attend, fullgraph=True, backend="aot_eager")
+@pytest.mark.parametrize(
+    "format", ["csr", "coo", "dia", *(pytest.param(x, marks=pytest.mark.slow) for x in ("bsr(3, 3)", "csc", "bitmap"))]
+)
+def test_compiled_without_a_break(format: str) -> None:
+    graphs = []
+
+    def forward(module: torch.fx.GraphModule, _: object) -> object:
+        graphs.append(module)
+        return make_boxed_func(module.forward)
+
+    torch.compiler.reset()
+    step = torch.compile(attend, fullgraph=True, backend=aot_autograd(fw_compiler=forward))
     given = [numbers(2, 8, 4, seed=s) for s in range(3)]
-    for name in ("causal", "band"):
-        t = ow.asarray(MASKS[name].to_sparse_csr())
-        got, want = step(t, *given), attend(t, *given)
+    for name in ("causal", "band", "random"):
+        t = ow.asarray(MASKS[name]).asformat(format)
+        got, want = step(t, *given, is_causal=True), attend(t, *given, is_causal=True)
         torch.testing.assert_close(got, want)
         for a, b in zip(*(torch.autograd.grad(x.square().sum(), given) for x in (got, want)), strict=True):
             torch.testing.assert_close(a, b)
+    assert len(graphs) <= 4  # forward and backward, once of one size and once of any
+    assert step(t, *given, dropout=0.5).isfinite().all()
+
+
+@pytest.mark.slow
+def test_the_operator() -> None:
+    """What torch asks of operators: a schema that holds, a fake kernel that agrees, gradients through it."""
+    t = ow.asarray(MASKS["random"]).asformat("csr")
+    mask = ([t.pos(1), t.crd(1)], t.format.text, "--pc", [8, 8], t.nse, [2], False)
+    q, k, v = (numbers(2, 8, 4, seed=s) for s in range(3))
+    torch.library.opcheck(torch.ops.openwork.attend, (*mask, q, k, v, None, 0.5))
+
+
+def test_masks_of_torch_causal_ones_and_groups_of_heads() -> None:
+    mask = MASKS["random"] > 0
+    q, k, v = numbers(2, 6, 8, 4), *(numbers(2, 3, 8, 4, seed=s) for s in (1, 2))
+    for is_causal in (False, True):
+        seen = mask.tril() if is_causal else mask
+        want = F.scaled_dot_product_attention(q, k, v, seen, enable_gqa=True)
+        for given in (mask.to_sparse_csr(), ow.asarray(mask, format="bsr(1, 1)"), ow.asarray(mask.numpy())):
+            if not isinstance(given, torch.Tensor):
+                given = given.asformat("csr") if given.format.name == "dense" else given
+            got = attend(given, q, k, v, is_causal=is_causal, enable_gqa=True)
+            torch.testing.assert_close(got, torch.where(seen.any(1)[:, None], want, 0))
+    with pytest.raises(ow.ShapeError, match="6 heads of queries and 4"):
+        attend(mask.to_sparse_csr(), q, *(numbers(2, 4, 8, 4) for _ in range(2)), enable_gqa=True)
+    with pytest.raises(ow.DTypeError, match="a mask of type Tensor"):
+        attend(mask, q, q, q)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_transforms() -> None:
+    mask = MASKS["causal"] > 0
+    masks = {n: ow.asarray(mask[:n, :n].contiguous()).asformat("csr") for n in (4, 8)}
+    q, k, v = (numbers(3, 8, 4, seed=s).detach() for s in range(3))
+
+    def mine(*x: torch.Tensor) -> torch.Tensor:
+        return attend(masks[x[1].shape[-2]], *x)
+
+    def theirs(*x: torch.Tensor) -> torch.Tensor:
+        q, k, v = x
+        n = k.shape[-2]
+        return (q @ k.mT / 2).masked_fill(~mask[:n, :n], -torch.inf).softmax(-1) @ v
+
+    for transform in (
+        lambda f: torch.vmap(f)(q, k, v),
+        lambda f: torch.vmap(f, in_dims=(2, None, None))(q.movedim(0, 2), k[0], v[0]),
+        lambda f: torch.vmap(torch.func.grad(lambda *x: f(*x).square().sum(), argnums=(0, 1, 2)))(q, k, v),
+        lambda f: torch.func.jacrev(f, argnums=1)(q[0], k[0], v[0]),
+        lambda f: torch.func.jvp(lambda x: f(x, k, v), (q,), (v,)),
+        lambda f: torch.func.hessian(lambda x: f(x, k[0, :4], v[0, :4]).square().sum())(q[0, :4]),
+    ):
+        torch.testing.assert_close(transform(mine), transform(theirs))
+    with pytest.raises(ow.UnsupportedError, match="second derivative by transforms"):
+        torch.func.jacrev(torch.func.jacrev(lambda x: mine(x, k[0], v[0]).square().sum()))(q[0])
+
+
+@pytest.mark.parametrize("places", [3, 4])
+def test_threads(places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attend_operator, "PARALLEL_WORK", 0)
+    threads = ow.get_num_threads()
+    for mask in (MASKS["causal"], MASKS["random"]):
+        t, given = ow.asarray(mask).asformat("csr"), [numbers(places, 8, 4, seed=s) for s in range(3)]
+        results = []
+        for n in (1, 2):
+            ow.set_num_threads(n)
+            try:
+                out = attend(t, *given)
+                results.append([out, *torch.autograd.grad(out.square().sum(), given)])
+            finally:
+                ow.set_num_threads(threads)
+        torch.testing.assert_close(*results)
 
 
 def test_dropout_keeps_the_mean() -> None:

@@ -1,53 +1,52 @@
-"""Attention over compressed rows or blocks as operators of torch.library, which torch.compile puts into its graphs.
+"""Attention over compressed rows or blocks as an operation of torch, recorded, and transformed by torch.func.
 
-`openwork::attend` is one kernel for all batches and heads; it keeps the logarithm of each row's sum, from which
-`openwork::attend_backward` computes the weights again. A second gradient goes by operations that have gradients.
+It is one kernel for all batches and heads, and keeps the logarithm of each row's sum, from which its gradient computes
+the weights again. A second gradient, and one in forward mode, go by operations that have gradients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
 
+from ..checked import bounded
 from ..codegen import pool
 from ..codegen.executable import Executable
+from ..errors import UnsupportedError
 from ..interop.constructors import assemble
 from ..ops.products.matmul import matmul
 from ..ops.products.sddmm import sddmm
 from ..ops.reductions.softmax import softmax
-from ..runtime.launch import even_bounds
+from ..runtime.launch import bits, even_bounds
 from ..storage.buffers import scalar_of
-from ..storage.recorded import is_recorded
+from ..storage.recorded import is_transformed
 from ..tensor.tensor import Tensor
-from .attend_kernels import GROUP, kernel, tile_kernel
-from .attend_structure import Groups, columns_of, cuts_of, elements_of, groups_of
-from .attend_tiles import LANES, lanes_of_a_group
+from .attend_kernels import kernel, tile_kernel
+from .attend_structure import Groups, cuts_of, elements_of, groups_of
+from .attend_vectors import lanes_of, size_of_a_group
 
-__all__ = ["attention"]
+__all__ = ["attend_backward", "attend_forward", "attention", "is_eager"]
 
 PARALLEL_WORK = 1 << 16
 """Multiplications from which on threads share the rows, as products do."""
 VECTOR = 8
 """Multiplications that take about as long as an element of other work."""
+GROUP = (8, 64)
+"""Queries whose scores stand in the workspace, where keys are not read in tiles of columns, and where they are."""
 PARTS = 8
 """Ranges for each thread, as rows of masks differ in length."""
 
-TILE_BYTES = (1 << 14, 1 << 18)
-"""Keys or values of a tile of columns, which fit the first cache, or the second."""
-TILE_ELEMENTS = 16
+TILE_BYTES = {"forward": (1 << 19,), "backward": (1 << 14, 1 << 15, 1 << 19)}
+"""Keys or values of a tile of columns, which fit the second cache, or the first together with their gradients."""
+TILE_ELEMENTS = 12
 """Elements of a row in a tile, on average, from which on a tile pays for reading and writing the row's sums."""
 
-_library = torch.library.Library("openwork", "FRAGMENT")
-_library.define(
-    "attend(Tensor pos, Tensor crd, int[] block, Tensor q, Tensor k, Tensor v, Tensor? keep, float scale)"
-    " -> (Tensor, Tensor)"
-)
-_library.define(
-    "attend_backward(Tensor grad, Tensor out, Tensor lse, Tensor pos, Tensor crd, int[] block, Tensor q, Tensor k,"
-    " Tensor v, Tensor? keep, float scale) -> (Tensor, Tensor, Tensor)"
-)
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_address = bounded(torch.Tensor.data_ptr)
 
 
 def attention(
@@ -58,145 +57,170 @@ def attention(
 
     pos, crd : compressed rows of blocks of size `block`: of one mask (n, m), or of as many as there are places, one
         after the other, with columns of their own
-    keep : what each element's weight is multiplied with, (places, nse) or, of many masks, (1, nse); None for 1
+    keep : what each element's weight is multiplied with, (places, nse or more) or, of many masks, (1, nse); None for 1
     """
     arguments = (pos, crd, block, q, k, v, keep, scale)
-    if not torch.compiler.is_compiling() and not torch._C._len_torch_dispatch_stack() and _is_plain(q, k, v):
-        return _attend(*arguments)[0]
-    result: torch.Tensor = torch.ops.openwork.attend(*arguments)[0]
+    result: torch.Tensor
+    if torch.autograd.forward_ad._current_level >= 0:
+        return _composed(*elements_of(pos, crd, block), q, k, v, keep, scale)
+    if not is_eager(q, k, v):
+        result = _Transformed.apply(*arguments)[0]
+    elif torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        result = _Attention.apply(*arguments)[0]
+    else:
+        result = attend_forward(*arguments)[0]
     return result
 
 
-def _is_plain(*operands: torch.Tensor) -> bool:
-    """Whether nothing records the operation, so that no dispatcher need see it: that takes 0.1 ms."""
-    return all(type(x) is torch.Tensor and x.device.type == "cpu" and not is_recorded(x) for x in operands)
+def is_eager(*operands: torch.Tensor) -> bool:
+    """Whether these are plain tensors in memory, of no transform: no dispatcher need see the operation, which takes
+    0.1 ms."""
+    return all(type(x) in _PLAIN and x.is_cpu and not is_transformed(x) for x in operands)
 
 
-@torch.library.impl(_library, "attend", "CPU")  # type: ignore[untyped-decorator,unused-ignore]
-def _attend(
+def attend_forward(
     pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
     keep: torch.Tensor | None, scale: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     q, k, v = (x.contiguous() for x in (q, k, v))
+    keep = None if keep is None else keep.contiguous()
     out, lse = q.new_empty(*q.shape[:2], v.shape[2]), q.new_empty(q.shape[:2])
-    groups = None if keep is not None else _groups(pos, crd, block, (q, k))
+    groups = None if keep is not None else _groups(pos, crd, block, q, k)
     if groups is not None:
-        _launch_tiles("forward", groups, [q, k, v, out, lse], scale, (q, k, v))
-        if not (groups.is_partial and _is_nonfinite(out)):
+        launch, flags = _tiles("forward", groups, [out, lse], scale, (q, k, v))
+        _run(launch)
+        if not (groups.is_partial and flags.any()):
             return out, lse
     pos, crd = elements_of(pos, crd, block)
-    kept = [] if keep is None else [keep]
-    _launch("forward", [pos, crd, q, k, v, *kept, out, lse], scale, (q, k, v))
+    _run(_by_rows("forward", pos, crd, keep, [out, lse], scale, (q, k, v)))
     return out, lse
 
 
-def _is_nonfinite(*results: torch.Tensor) -> bool:
-    """Whether results may have infinity or NaN, which may come of keys that a query does not see: 0 * NaN is NaN."""
-    return not all(bool(x.sum().isfinite()) for x in results)
-
-
-@torch.library.impl(_library, "attend_backward", "CPU")  # type: ignore[untyped-decorator,unused-ignore]
-def _attend_backward(
+def attend_backward(
     grad: torch.Tensor, out: torch.Tensor, lse: torch.Tensor, pos: torch.Tensor, crd: torch.Tensor,
     block: Sequence[int], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, keep: torch.Tensor | None, scale: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
-    q, k, v, grad = (x.contiguous() for x in (q, k, v, grad))
-    delta = (grad * out).sum(-1)
-    dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
-    groups = None if keep is not None else _groups(pos, crd, block, (q, k))
-    pos, crd = elements_of(pos, crd, block)
-    of_columns, rows_of, order = columns_of(pos, crd, q.shape[1], k.shape[1])
+    q, k, v, grad, out, lse = (x.contiguous() for x in (q, k, v, grad, out, lse))
+    keep = None if keep is None else keep.contiguous()
+    dq = torch.empty_like(q)
+    groups = None if keep is not None else _groups(pos, crd, block, q, k)
     if groups is not None:
-        transposed = _groups(of_columns, rows_of, (1, 1), (k, q))
-        given = [q, k, v, lse, grad, delta]
-        if transposed is not None:
-            _launch_tiles("rows", groups, [*given, dq], scale, (q, k, v))
-            _launch_tiles("columns", transposed, [*given, dk, dv], scale, (k, q, v))
-            is_partial = groups.is_partial or transposed.is_partial
-            if not (is_partial and _is_nonfinite(dq, dk, dv)):
-                return dq, dk, dv
-    kept = [] if keep is None else [keep]
-    _launch("rows", [pos, crd, q, k, v, *kept, lse, grad, delta, dq], scale, (q, k, v))
-    kept = [] if keep is None else [keep, order]
-    _launch("columns", [of_columns, rows_of, q, k, v, *kept, lse, grad, delta, dk, dv], scale, (k, q, v))
+        launch, flags = _tiles("backward", groups, [lse, grad, out, dq], scale, (q, k, v))
+        dk, dv = _accumulated(launch, k, v)
+        if not (groups.is_partial and flags.any()):
+            return dq, dk, dv
+    pos, crd = elements_of(pos, crd, block)
+    dk, dv = _accumulated(_by_rows("backward", pos, crd, keep, [lse, grad, out, dq], scale, (q, k, v)), k, v)
     return dq, dk, dv
 
 
 def _groups(
-    pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int], sides: tuple[torch.Tensor, torch.Tensor]
+    pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int], q: torch.Tensor, k: torch.Tensor
 ) -> Groups | None:
     """The unions that the kernels in tiles read, of the mask of these queries and keys."""
-    shape = (sides[0].shape[1], sides[1].shape[1])
-    return groups_of(pos, crd, block, shape, lanes_of_a_group(scalar_of(sides[0])))
+    return groups_of(pos, crd, block, (q.shape[1], k.shape[1]), size_of_a_group(scalar_of(q)))
 
 
-def _launch_tiles(
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """A kernel and its arguments, all but those of dk and dv; groups of a place, places, and all multiplications."""
+
+    kernel: Executable
+    arrays: list[torch.Tensor]
+    numbers: list[int]
+    scale: int
+    groups: int
+    places: int
+    work: int
+
+    def words(self, *more: torch.Tensor) -> list[int]:
+        """The kernel's arguments: the addresses of arrays, and numbers."""
+        return [*map(_address, self.arrays), *map(_address, more), *self.numbers, self.scale]
+
+
+def _tiles(
     kind: str, groups: Groups, arrays: list[torch.Tensor], scale: float,
     operands: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
-) -> None:  # fmt: skip
-    """Run a kernel in register tiles for all groups of rows; `operands` are rows, columns, values."""
-    of_rows, other, values = operands
-    (places, n, d), m, e = of_rows.shape, other.shape[1], values.shape[2]
-    scalar, rows = scalar_of(values), len(groups.pos) - 1
-    size = lanes_of_a_group(scalar)
+) -> tuple[_Launch, torch.Tensor]:  # fmt: skip
+    """The launch of a kernel in register tiles, and where it writes which groups met what is not finite: infinities and
+    NaN of keys that a query does not see count too. `operands` are queries, keys, values."""
+    q, k, v = operands
+    (places, n, d), m, e = q.shape, k.shape[1], v.shape[2]
+    scalar, rows = scalar_of(v), len(groups.pos) - 1
+    size = size_of_a_group(scalar)
     of_place = -(-n // size)
-    made = tile_kernel(kind, scalar)
-    numbers = [n, m, rows, groups.longest, of_place, d, e, scale]
-    words = made.pack([groups.pos, groups.crd, groups.bits, *arrays, *numbers])
-    _run(made, words, places * of_place, len(groups.crd) * size * places * of_place // rows * (d + e))
+    more = [groups.counts] if kind == "backward" else []
+    numbers = [n, m, rows, groups.longest, of_place]
+    work = len(groups.crd) * size * places * of_place // rows * (d + e)
+    flags = v.new_empty(places * of_place)
+    arrays = [groups.pos, groups.crd, groups.bits, *operands, flags, *more, *arrays]
+    return _Launch(
+        tile_kernel(kind, scalar, lanes_of(scalar), d, e), arrays, numbers, bits(scale, scalar), of_place, places, work
+    ), flags
 
 
-def _launch(
-    kind: str, arrays: list[torch.Tensor], scale: float, operands: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-) -> None:
-    """Run a kernel for all groups of rows; `arrays` begin with pos and crd, `operands` are rows, columns, values."""
-    (pos, crd), (of_rows, other, values) = arrays[:2], operands
-    (places, n, d), m, e = of_rows.shape, other.shape[1], values.shape[2]
+def _by_rows(
+    kind: str, pos: torch.Tensor, crd: torch.Tensor, keep: torch.Tensor | None, arrays: list[torch.Tensor],
+    scale: float, operands: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> _Launch:  # fmt: skip
+    """The launch of a kernel by rows; `operands` are queries, keys, values."""
+    q, k, v = operands
+    (places, n, d), m, e = q.shape, k.shape[1], v.shape[2]
     rows, stored = len(pos) - 1, len(crd)
     is_shared = rows == n
-    scalar, index = scalar_of(values), "i32" if crd.dtype == torch.int32 else "i64"
-    has_keep = len(arrays) > {"forward": 7, "rows": 9, "columns": 10}[kind]
-    made: Executable = kernel(kind, scalar, index, d, e, has_keep)
-    tile = _columns_of_a_tile(stored / max(rows * m, 1), m, max(d, e) * values.element_size())
+    scalar, index = scalar_of(v), "i32" if crd.dtype == torch.int32 else "i64"
+    tile = _columns_of_a_tile(kind, stored / max(rows * m, 1), m, max(d, e) * v.element_size())
     cuts, tiles, longest = cuts_of(pos, crd, m, tile)
-    numbers = [n, m, rows, stored if is_shared else 0, longest + LANES[scalar], -(-n // GROUP), tiles, scale]
-    words = made.pack([pos, crd, cuts, *arrays[2:], *numbers])
-    _run(made, words, places * -(-n // GROUP), stored * (places if is_shared else 1) * (d + e))
+    size, lanes = GROUP[tiles > 1], lanes_of(scalar)
+    of_place = -(-n // size)
+    numbers = [n, m, rows, 0 if keep is None else keep.shape[1], longest + lanes, of_place, size, tiles]
+    arrays = [pos, crd, cuts, *operands, *([] if keep is None else [keep]), *arrays]
+    work = stored * (places if is_shared else 1) * (d + e)
+    made = kernel(kind, scalar, lanes, index, d, e, keep is not None)
+    return _Launch(made, arrays, numbers, bits(scale, scalar), of_place, places, work)
 
 
-def _run(made: Executable, words: list[int], count: int, work: int) -> None:
-    """Run a kernel for `count` groups, in parallel where that is worth it; `work` is multiplications."""
-    threads = pool.get_num_threads() if work >= PARALLEL_WORK else 1
+def _run(launch: _Launch) -> None:
+    """Run a kernel for all groups, in parallel where that is worth it."""
+    threads = pool.get_num_threads() if launch.work >= PARALLEL_WORK else 1
+    words, count = launch.words(), launch.groups * launch.places
     if threads == 1:
-        made.run_sized(work // VECTOR, words, 0, count)
+        launch.kernel.run_sized(launch.work // VECTOR, words, 0, count)
     else:
-        pool.parallel(made, words, even_bounds(0, count, min(count, PARTS * threads)), work // VECTOR)
+        pool.parallel(launch.kernel, words, even_bounds(0, count, min(count, PARTS * threads)), launch.work // VECTOR)
 
 
-def _columns_of_a_tile(density: float, m: int, width: int) -> int:
+def _accumulated(launch: _Launch, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Run a kernel for all groups, and what it adds to dk and dv: a place on one thread, or in copies of these."""
+    threads = pool.get_num_threads() if launch.work >= PARALLEL_WORK else 1
+    groups, places = launch.groups, launch.places
+    if not groups:
+        return torch.zeros_like(k), torch.zeros_like(v)
+    if threads == 1 or places % threads == 0 or places >= PARTS * threads:
+        dk, dv = torch.empty_like(k), torch.empty_like(v)
+        words = launch.words(dk, dv)
+        if threads == 1:
+            launch.kernel.run_sized(launch.work // VECTOR, words, 0, groups * places)
+        else:
+            bounds = [groups * at for at in even_bounds(0, places, min(places, PARTS * threads))]
+            pool.parallel(launch.kernel, words, bounds, launch.work // VECTOR)
+        return dk, dv
+    copies = [(torch.zeros_like(k), torch.zeros_like(v)) for _ in range(threads)]
+    ends = even_bounds(0, groups * places, threads)
+    pool.parallel_private(launch.kernel, [launch.words(*copy) for copy in copies], list(pairwise(ends)))
+    for dk, dv in copies[1:]:
+        copies[0][0].add_(dk)
+        copies[0][1].add_(dv)
+    return copies[0]
+
+
+def _columns_of_a_tile(kind: str, density: float, m: int, width: int) -> int:
     """Columns whose keys fit a cache; all where a query has too few of these to gain by that."""
-    for size in TILE_BYTES:
+    for size in TILE_BYTES[kind]:
         fitting = size // max(width, 1)
         if density * fitting >= TILE_ELEMENTS:
             return min(fitting, max(m, 1))
     return max(m, 1)
-
-
-@torch.library.register_fake("openwork::attend", lib=_library)  # type: ignore[untyped-decorator,unused-ignore]
-def _fake(
-    pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-    keep: torch.Tensor | None, scale: float,
-) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    return q.new_empty((*q.shape[:2], v.shape[2])), q.new_empty(q.shape[:2])
-
-
-@torch.library.register_fake("openwork::attend_backward", lib=_library)  # type: ignore[untyped-decorator,unused-ignore]
-def _fake_backward(
-    grad: torch.Tensor, out: torch.Tensor, lse: torch.Tensor, pos: torch.Tensor, crd: torch.Tensor,
-    block: Sequence[int], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, keep: torch.Tensor | None, scale: float,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
-    q, k, v = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
-    return q, k, v
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -207,19 +231,92 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.
 
 def _backward(ctx: Any, grad: torch.Tensor, _: Any) -> Any:
     pos, crd, q, k, v, keep, out, lse = ctx.saved_tensors
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        with torch.enable_grad():
-            composed = _composed(*elements_of(pos, crd, ctx.block), q, k, v, keep, ctx.scale)
-            needed = [x for x in (q, k, v) if x.requires_grad]
-            found = iter(torch.autograd.grad(composed, needed, grad, create_graph=True))
-        gradients = [next(found) if x.requires_grad else None for x in (q, k, v)]
+    if not is_eager(grad, q, k, v):
+        gradients = _Gradients.apply(grad, out, lse, pos, crd, ctx.block, q, k, v, keep, ctx.scale)
+    elif torch.is_grad_enabled():
+        gradients = _composed_gradients(grad, pos, crd, ctx.block, q, k, v, keep, ctx.scale)
     else:
-        arguments = (pos, crd, ctx.block, q, k, v, keep, ctx.scale)
-        gradients = list(torch.ops.openwork.attend_backward(grad, out, lse, *arguments))
+        gradients = attend_backward(grad, out, lse, pos, crd, ctx.block, q, k, v, keep, ctx.scale)
     return None, None, None, *gradients, None, None
 
 
-torch.library.register_autograd("openwork::attend", _backward, setup_context=_setup, lib=_library)
+class _Attention(torch.autograd.Function):  # type: ignore[misc]
+    """The operation as eager code records it."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        result = attend_forward(*arguments)
+        _setup(ctx, arguments, result)
+        return result
+
+    backward = staticmethod(_backward)
+
+
+class _Transformed(torch.autograd.Function):  # type: ignore[misc]
+    """The operation as transforms of torch.func take it; `torch.vmap` is more places."""
+
+    @staticmethod
+    def forward(*arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        return attend_forward(*arguments)
+
+    setup_context = staticmethod(_setup)
+    backward = staticmethod(_backward)
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        size = info.batch_size
+        results = _Transformed.apply(*_flattened(size, dims, arguments, first=3))
+        return tuple([_split(x, size) for x in results]), (0, 0)
+
+
+class _Gradients(torch.autograd.Function):  # type: ignore[misc]
+    """The gradients as transforms take them; their own go by `_composed`, in eager code alone."""
+
+    @staticmethod
+    def forward(*arguments: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return attend_backward(*arguments)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Nothing is saved."""
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        raise UnsupportedError(
+            "attend: a second derivative by transforms of torch.func"
+            "\n  help: torch.autograd.grad(..., create_graph=True)"
+        )
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        size = info.batch_size
+        results = _Gradients.apply(*_flattened(size, dims, arguments, first=6))
+        return tuple([_split(x, size) for x in results]), (0, 0, 0)
+
+
+def _flattened(size: int, dims: tuple[Any, ...], arguments: tuple[Any, ...], first: int) -> list[Any]:
+    """The arguments of `size` calls as those of one: the places of each, one after the other; masks are not batched."""
+    flat = list(arguments)
+    for at, (x, dim) in enumerate(zip(arguments, dims, strict=True)):
+        if isinstance(x, torch.Tensor) and (at >= first or at < first - 3):
+            stacked = x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
+            flat[at] = stacked.reshape(-1, *stacked.shape[2:])
+    return flat
+
+
+def _split(x: torch.Tensor, size: int) -> torch.Tensor:
+    return x.reshape(size, x.shape[0] // size, *x.shape[1:])
+
+
+def _composed_gradients(
+    grad: torch.Tensor, pos: torch.Tensor, crd: torch.Tensor, block: Sequence[int], q: torch.Tensor, k: torch.Tensor,
+    v: torch.Tensor, keep: torch.Tensor | None, scale: float,
+) -> list[torch.Tensor | None]:  # fmt: skip
+    with torch.enable_grad():
+        composed = _composed(*elements_of(pos, crd, block), q, k, v, keep, scale)
+        needed = [x for x in (q, k, v) if x.requires_grad]
+        found = iter(torch.autograd.grad(composed, needed, grad, create_graph=True))
+    return [next(found) if x.requires_grad else None for x in (q, k, v)]
 
 
 def _composed(

@@ -1,8 +1,7 @@
 """The buffers of a mask -> what attention's kernels read in their place, computed once and kept with them.
 
-`elements_of` are compressed rows of elements, `columns_of` compressed columns, `cuts_of` rows cut at tiles of columns,
-and `groups_of` the unions of the keys of neighbouring queries, for masks whose neighbours see much the same keys:
-blocks, bands, causal ones.
+`elements_of` are compressed rows of elements, `cuts_of` rows cut at tiles of columns, and `groups_of` the unions of the
+keys of neighbouring queries, for masks whose neighbours see much the same keys: blocks, bands, causal ones.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import torch
 
 from .attend_tiles import KEYS
 
-__all__ = ["Groups", "columns_of", "cuts_of", "elements_of", "groups_of"]
+__all__ = ["Groups", "cuts_of", "elements_of", "groups_of", "version"]
 
 T = TypeVar("T")
 FILLED = 0.5
@@ -27,12 +26,14 @@ SAMPLES = 8
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The united keys of each group of queries: pos, crd, and as bits which of its queries see a key; the most keys of
-    a group; whether some query does not see some key of its group."""
+    """The united keys of each group of queries: pos, crd, and as bits which of its queries see a key; how many keys it
+    has, behind which the last one pads; the most keys of a group; whether some query does not see some key of its
+    group."""
 
     pos: torch.Tensor
     crd: torch.Tensor
     bits: torch.Tensor
+    counts: torch.Tensor
     longest: int
     is_partial: bool
 
@@ -40,7 +41,7 @@ class Groups:
 def _cached(pos: torch.Tensor, crd: torch.Tensor, name: str, key: Any, build: Callable[[], T]) -> T:
     """What is computed of a mask, kept with its last buffer until one of them is written to."""
     kept = crd.__dict__.setdefault("_openwork_attention", {})
-    key = (key, pos.data_ptr(), _version(pos), _version(crd))
+    key = (key, pos.data_ptr(), version(pos), version(crd))
     entry = kept.get(name)
     if entry is None or entry[0] != key:
         entry = kept[name] = (key, build())
@@ -48,7 +49,7 @@ def _cached(pos: torch.Tensor, crd: torch.Tensor, name: str, key: Any, build: Ca
     return result
 
 
-def _version(buffer: torch.Tensor) -> int:
+def version(buffer: torch.Tensor) -> int:
     """How often torch wrote to a buffer; it does not count for tensors of inference mode."""
     return 0 if buffer.is_inference() else buffer._version
 
@@ -68,21 +69,6 @@ def _elements(pos: torch.Tensor, crd: torch.Tensor, height: int, width: int) -> 
     of_row = torch.arange(len(counts)).repeat_interleave(counts.to(torch.int64))
     at = torch.arange(len(of_row)) - wide.to(torch.int64)[of_row] + first[of_row]
     return wide, columns[at]
-
-
-def columns_of(pos: torch.Tensor, crd: torch.Tensor, n: int, m: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Compressed columns: pos, rows, and each element's number in the compressed rows; of each mask on its own."""
-
-    def build() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        masks = (len(pos) - 1) // max(n, 1)
-        row = torch.arange(len(pos) - 1).repeat_interleave(pos.diff().to(torch.int64))
-        column = row // max(n, 1) * m + crd
-        order = column.argsort(stable=True)
-        of_columns = torch.zeros(masks * m + 1, dtype=torch.int64)
-        of_columns[1:] = torch.bincount(column, minlength=masks * m).cumsum(0)
-        return of_columns.to(pos.dtype), (row % max(n, 1))[order].to(crd.dtype), order
-
-    return _cached(pos, crd, "columns", (n, m), build)
 
 
 def cuts_of(pos: torch.Tensor, crd: torch.Tensor, m: int, tile: int) -> tuple[torch.Tensor, int, int]:
@@ -120,7 +106,8 @@ def _groups(
     if height % size == 0 and width % KEYS == 0:
         pos, crd = elements_of(pos, crd, (height // size, width))
         bits = torch.full((len(crd),), (1 << size) - 1, dtype=torch.int32)
-        return Groups(pos.to(torch.int64), crd.to(torch.int32), bits, int(pos.diff().max()), False)
+        counts = pos.diff().to(torch.int64)
+        return Groups(pos.to(torch.int64), crd.to(torch.int32), bits, counts, int(counts.max()), False)
     pos, crd = elements_of(pos, crd, block)
     if _is_scattered(pos, crd, shape, size):
         return None
@@ -154,7 +141,7 @@ def _united(pos: torch.Tensor, crd: torch.Tensor, shape: tuple[int, int], size: 
     source = first[of_group] + place.minimum(counts[of_group] - 1)
     bits = torch.where(place < counts[of_group], bits[source], 0)
     is_partial = bool((bits != (1 << size) - 1).any())
-    return Groups(wide, (at % m)[source].to(torch.int32), bits, int(padded.max()), is_partial)
+    return Groups(wide, (at % m)[source].to(torch.int32), bits, counts, int(padded.max()), is_partial)
 
 
 def _bits(keys: torch.Tensor, bits: torch.Tensor, extent: int) -> tuple[torch.Tensor, torch.Tensor]:

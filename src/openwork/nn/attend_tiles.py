@@ -1,54 +1,50 @@
-"""A scalar type -> kernels of attention in register tiles, as loop IR, over the union of neighbouring queries' keys.
+"""A scalar type and widths -> kernels of attention in register tiles, as loop IR, over the union of neighbours' keys.
 
-    for g in range(lo, hi):                          # 2 vectors of queries, of a batch and head
-        for p in range(pos[g], pos[g + 1], 4):       # 4 keys that any of them sees, whatever the mask is
-            s[p] = scale * q . k[crd[p]]             # 4 x 2 vectors in registers, a lane for each query
-            s[p] = s[p] if bits[p] else -inf         # where not all of them see all 4
+    for g in range(lo, hi):                          # 64 bytes of queries, of a batch and head
+        for p in range(pos[g], pos[g + 1], 8):       # 8 keys that any of them sees, whatever the mask is
+            s[p] = scale * q . k[crd[p]]             # in registers, a lane for each query
+            s[p] = s[p] if bits[p] else -inf         # where not all of them see all 8
         for p in chunks of keys:                     # whose values stay in the first cache
             w = exp(s - max(s))
-            out += w[p] * v[crd[p]]                  # 4 queries x 2 vectors in registers
+            out += w[p] * v[crd[p]]                  # 4 queries x 4 vectors in registers
 
-A lane for each query makes maxima and sums those of vectors, and keys are read once for all queries of a group. The
-gradient of the queries has the same loops; those of keys and values too, of the transposed mask, a lane for each key.
+A lane for each query makes maxima and sums those of vectors, and keys are read once for all queries of a group.
+Where a query does not see all of a tile's keys, 0 times a value that is not finite is NaN: `flags` says for each group
+whether anything was not finite. Backward has P and dS of a chunk in the same layout, of which dq are such sums too.
+What a key gets, P.T @ grad and dS.T @ q, is a register tile of 4 keys, added to dv and dk, which ranges of one place
+must not share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import indent
 
-__all__ = ["KEYS", "LANES", "lanes_of_a_group", "tiled"]
+from .attend_vectors import cleared_place, pieces, row_product, size_of_a_group
 
-LANES = {"f32": 8, "f64": 4}
-"""Lanes of the vectors: 32 bytes."""
+__all__ = ["KEYS", "tiled"]
+
 KEYS = 4
-"""Keys of a register tile; a group has a multiple of as many."""
-_CHUNK = 64
-"""Keys whose values stay in the first cache."""
+"""A group has a multiple of as many keys."""
+_WIDE = 12
+"""Keys of a register tile where 64 bytes are one vector, as long as a group has as many."""
+_CHUNK = {"forward": 72, "backward": 36}
+"""Keys whose values stay in the first cache; in backward with their gradients."""
 _ROWS = 4
-"""Queries of a register tile of results."""
+"""Queries of a register tile of results, or keys of one of their gradients."""
 
 
-def lanes_of_a_group(scalar: str) -> int:
-    """The queries whose keys are united: two vectors."""
-    return 2 * LANES[scalar]
-
-
-def tiled(kind: str, scalar: str) -> str:
-    """The text of the kernel "forward", "rows" (the gradient of queries) or "columns" (of keys and values)."""
-    t = _Tiles(LANES[scalar])
-    if kind == "forward":
-        return t.forward()
-    if kind == "rows":
-        return t.gradient("dq: T[mut]", ("q", "grad"), ("k", "v"), {"dq": ("h", "k", "d", "scale")})
-    results = {"dk": ("h", "q", "d", "scale"), "dv": ("w", "grad", "e", "T(1.0)")}
-    return t.gradient("dk: T[mut], dv: T[mut]", ("k", "v"), ("q", "grad"), results)
+def tiled(kind: str, scalar: str, lanes: int, d: int, e: int) -> str:
+    """The text of the kernel "forward" or "backward"."""
+    t = _Tiles(lanes, size_of_a_group(scalar), d, e, _CHUNK[kind])
+    return t.forward() if kind == "forward" else t.backward()
 
 
 _PARAMETERS = (
-    "lo: i64, hi: i64, pos: i64[const], crd: i32[const], bits: i32[const], q: T[const], k: T[const], v: T[const]"
+    "lo: i64, hi: i64, pos: i64[const], crd: i32[const], bits: i32[const], q: T[const], k: T[const], v: T[const],"
+    " flags: T[mut]"
 )
-_NUMBERS = "n: i64, m: i64, rows: i64, longest: i64, groups: i64, d: i64, e: i64, scale: T"
+_NUMBERS = "n: i64, m: i64, rows: i64, longest: i64, groups: i64, scale: T"
 _GROUPS = """for g in range(lo, hi):
     place = g // groups
     base = place * m
@@ -57,26 +53,39 @@ _GROUPS = """for g in range(lo, hi):
     row = g % rows
     first = pos[row]
     count = pos[row + 1] - first
+    nonfinite: {vector} = {vector}(0.0)
 """
 
 
 class _Tiles:
-    """The texts for vectors of so many lanes; a group has two of them."""
+    """The texts for groups of `size` queries, in vectors of so many lanes, and widths d and e."""
 
-    def __init__(self, lanes: int) -> None:
-        self.lanes, self.size = lanes, 2 * lanes
-        self.halves = (0, lanes)
+    def __init__(self, lanes: int, size: int, d: int, e: int, chunk: int) -> None:
+        self.lanes, self.size, self.d, self.e, self.chunk = lanes, size, d, e, chunk
+        self.halves = tuple(range(0, size, lanes))
+        self.key_tiles = (_WIDE, KEYS) if lanes == size else (KEYS,)
+        self.across = 4 // len(self.halves)
         self.vector, self.bits = f"Tx{lanes}", f"i32x{lanes}"
 
     def text(self, parameters: str, spaces: dict[str, str], body: Sequence[str]) -> str:
         """A kernel over groups of rows."""
         allocated = "".join(f"    {name}: T[{extent}] = empty\n" for name, extent in spaces.items())
-        groups = _GROUPS.format(size=self.size) + indent("\n".join(body), "    ")
+        groups = _GROUPS.format(size=self.size, vector=self.vector) + indent("\n".join(body), "    ")
         return f"def attend({_PARAMETERS}, {parameters}, {_NUMBERS}):\n{allocated}" + indent(groups, "    ")
 
-    def tile(self, name: str) -> list[tuple[str, int, int]]:
+    def tile(self, name: str, keys: int) -> list[tuple[str, int, int]]:
         """The vectors of a register tile by name, key and first lane."""
-        return [(f"{name}{i}_{c}", i, c) for i in range(KEYS) for c in self.halves]
+        return [(f"{name}{i}_{c}", i, c) for i in range(keys) for c in self.halves]
+
+    def by_keys(self, begin: str, end: str, body: Callable[[int], Sequence[str]]) -> list[str]:
+        """`body(keys)` for the keys p to p + keys - 1 of every register tile between two positions."""
+        lines = []
+        for keys in self.key_tiles:
+            name = f"tiled{keys}"
+            lines.append(f"{name} = {begin} + ({end} - {begin}) // {keys} * {keys}")
+            lines += [f"for p in range({begin}, {name}, {keys}):", indent("\n".join(body(keys)), "    ")]
+            begin = name
+        return lines
 
     def load(self, buffer: str, index: str) -> str:
         return f"vload({buffer}, {index}, {self.lanes})"
@@ -84,24 +93,46 @@ class _Tiles:
     def forward(self) -> str:
         """out and lse of groups of queries."""
         size = str(self.size)
-        spaces = {"w": f"longest * {size}", "a": f"d * {size}", "o": f"e * {size}", "part": size, "total": size}
-        body = [self.transposed("a", "q", "d", "scale"), *self.scores(), *self.weights()]
+        spaces = {"w": f"longest * {size}", "a": f"{self.d} * {size}", "o": f"{self.e} * {size}"}
+        spaces |= {"part": size, "total": size}
+        body = [*self.transposed("a", "q", self.d, "scale"), *self.scores(), *self.weights()]
         return self.text("out: T[mut], lse: T[mut]", spaces, body)
 
-    def transposed(self, to: str, source: str, width: str, factor: str) -> str:
+    def transposed(self, to: str, source: str, width: int, factor: str = "") -> list[str]:
         """`to` = factor * the group's rows of `source`, a vector of rows for each column."""
-        return f"""for i in range(0, {self.size}):
-    at = (begin + min(i, live - 1)) * {width}
-    for x in range(0, {width}):  # nounroll novector
-        {to}[x * {self.size} + i] = {source}[at + x] * {factor}"""
+        lanes, whole = self.lanes, width - width % self.lanes
+        body = []
+        for c in self.halves:
+            names = [f"{to}{c}_{i}" for i in range(lanes)]
+            body += [f"{x} = {self.load(source, f'{to}at{c + i} + x')}" for i, x in enumerate(names)]
+            bit = 1
+            while (
+                bit < lanes
+            ):  # the bit of a vector's number becomes the first of its lanes', whose last is its number's
+                old, names = names, [f"{x}_" for x in names]
+                for i in range(lanes):
+                    x, y = old[i & ~bit], old[i | bit]
+                    body.append(f"{names[i]} = {'odds' if i & bit else 'evens'}({x}, {y})")
+                bit *= 2
+            times = f" * {self.vector}({factor})" if factor else ""
+            body += [f"vstore({to}, (x + {i}) * {self.size} + {c}, {x}{times})" for i, x in enumerate(names)]
+            body += [f"nonfinite = fma({x}, {self.vector}(0.0), nonfinite)" for x in names]
+        lines = [f"{to}at{i} = (begin + min({i}, live - 1)) * {width}" for i in range(self.size)] if whole else []
+        lines += [f"for x in range(0, {whole}, {lanes}):", indent("\n".join(body), "    ")] if whole else []
+        times = f" * {factor}" if factor else ""
+        rest = f"""for i in range(0, {self.size}):
+    for x in range({whole}, {width}):
+        {to}[x * {self.size} + i] = {source}[(begin + min(i, live - 1)) * {width} + x]{times}
+        nonfinite += {self.vector}({to}[x * {self.size} + i] * 0.0)"""
+        return [*lines, *([rest] if whole < width else [])]
 
-    def products(self, to: str, source: str, by_lane: str, width: str) -> list[str]:
+    def products(self, to: str, source: str, by_lane: str, width: int, keys: int) -> list[str]:
         """`to`{key}_{lane} = source[crd[p + key]] . by_lane[lane], in registers."""
-        lines = [f"{to}j{i} = (base + i64(crd[first + p + {i}])) * {width}" for i in range(KEYS)]
-        lines += [f"{name}: {self.vector} = {self.vector}(0.0)" for name, _, _ in self.tile(to)]
+        lines = [f"{to}j{i} = (base + i64(crd[first + p + {i}])) * {width}" for i in range(keys)]
+        lines += [f"{name}: {self.vector} = {self.vector}(0.0)" for name, _, _ in self.tile(to, keys)]
         lines.append(f"for x in range(0, {width}):  # novector nounroll")
         lines += [f"    y{c} = {self.load(by_lane, f'x * {self.size} + {c}')}" for c in self.halves]
-        for i in range(KEYS):
+        for i in range(keys):
             lines.append(f"    x{i} = {self.vector}({source}[{to}j{i} + x])")
             lines += [f"    {to}{i}_{c} = fma(x{i}, y{c}, {to}{i}_{c})" for c in self.halves]
         return lines
@@ -110,24 +141,28 @@ class _Tiles:
         """Which of the lanes from c on have their bit."""
         return f"bit({self.bits}(({bits}) >> {c}), ramp({self.bits}(0)))"
 
-    def masked(self) -> list[str]:
+    def masked(self, keys: int) -> list[str]:
         """-inf for the scores of keys that a lane does not see."""
-        of_all = " & ".join(f"bits[first + p + {i}]" for i in range(KEYS))
+        of_all = " & ".join(f"bits[first + p + {i}]" for i in range(keys))
         lines = [f"if ({of_all}) != {(1 << self.size) - 1}:"]
-        for name, i, c in self.tile("s"):
+        for name, i, c in self.tile("s", keys):
             seen = self.sees(f"bits[first + p + {i}]", c)
             lines.append(f"    {name} = {name} if {seen} else {self.vector}(-inf)")
         return lines
 
     def scores(self) -> list[str]:
         """The scores of all the group's keys, the largest of each query, and which queries see any key."""
-        body = [*self.products("s", "k", "a", "d"), *self.masked()]
-        body.append("seen = seen | " + " | ".join(f"bits[first + p + {i}]" for i in range(KEYS)))
-        for name, i, c in self.tile("s"):
-            body.append(f"best{c} = {name} if {name} > best{c} else best{c}")
-            body.append(f"vstore(w, (p + {i}) * {self.size} + {c}, {name})")
+
+        def body(keys: int) -> list[str]:
+            lines = [*self.products("s", "k", "a", self.d, keys), *self.masked(keys)]
+            lines.append("seen = seen | " + " | ".join(f"bits[first + p + {i}]" for i in range(keys)))
+            for name, i, c in self.tile("s", keys):
+                lines.append(f"best{c} = {name} if {name} > best{c} else best{c}")
+                lines.append(f"vstore(w, (p + {i}) * {self.size} + {c}, {name})")
+            return lines
+
         start = [f"best{c}: {self.vector} = {self.vector}(-inf)" for c in self.halves]
-        return ["seen: i32 = 0", *start, f"for p in range(0, count, {KEYS}):", indent("\n".join(body), "    ")]
+        return ["seen: i32 = 0", *start, *self.by_keys("0", "count", body)]
 
     def weights(self) -> list[str]:
         """The exponentials and the weighted sums of values by chunks of keys, then the results of the queries."""
@@ -139,102 +174,105 @@ class _Tiles:
         for c in self.halves:
             chunk.append(f"    y{c} = exp({self.load('w', f'u + {c}')} - most{c})")
             chunk += [f"    vstore(w, u + {c}, y{c})", f"    sums{c} += y{c}"]
-        chunk += self.sums("o", "w", "v", "e", "p")
-        lines += [self.cleared("o", "e"), *_chunks(chunk)]
+        chunk += self.sums("o", "w", "v", self.e, "p")
+        lines += [self.cleared("o", self.e), *self.chunks(chunk)]
         for c in self.halves:
             lines.append(f"vstore(part, {c}, {one} / sums{c} if any{c} else {zero})")
             lines.append(f"vstore(total, {c}, most{c} + log(sums{c}) if any{c} else {zero})")
         lines.append("for i in range(0, live):\n    lse[begin + i] = total[i]")
-        return [*lines, _stored("out", "o", "e", "part[i]")]
+        return [*lines, *self.stored("out", "o", self.e, "part[i]")]
 
-    def gradient(
-        self, names: str, lanes: tuple[str, str], keys: tuple[str, str], results: dict[str, tuple[str, str, str, str]]
-    ) -> str:
-        """P = exp(scale * q . k - lse), dS = P * (grad . v - delta) and their products with other operands.
+    def backward(self) -> str:
+        """dq, and what is added to dk and dv: P = exp(scale * q . k - lse), dS = scale * P * grad . (v - out)."""
+        spaces = dict.fromkeys("wh", f"{self.chunk * self.size}")
+        spaces |= {"a": f"{self.d} * {self.size}", "b": f"{self.e} * {self.size}", "o": f"{self.d} * {self.size}"}
+        spaces |= {"shift": str(self.size), "less": str(self.size)}
+        clear = "\n".join([cleared_place("dk", self.d), cleared_place("dv", self.e)])
+        body = [f"if g == lo or g == place * groups:\n{indent(clear, '    ')}"]
+        body += [*self.transposed("a", "q", self.d, "scale"), *self.transposed("b", "grad", self.e)]
+        body.append(f"for i in range(0, {self.size}):\n    shift[i] = lse[begin + min(i, live - 1)]")
+        at = f"(begin + min(i, live - 1)) * {self.e}"
+        body += [
+            indent("\n".join(row_product("total", "grad", "out", at, self.e, self.lanes)), "    "),
+            "    less[i] = total",
+        ]
+        body.append("there = counts[row]")
+        chunk = self.by_keys("start", "stop", self.slopes)
+        chunk += self.sums("o", "h", "k", self.d, "(p - start)")
+        chunk += [*self.added("dk", "h", "q", self.d), *self.added("dv", "w", "grad", self.e)]
+        body += [self.cleared("o", self.d), *self.chunks(chunk), *self.stored("dq", "o", self.d, "T(1.0)")]
+        parameters = "counts: i64[const], lse: T[const], grad: T[const], out: T[const]"
+        return self.text(f"{parameters}, dq: T[mut], dk: T[mut], dv: T[mut]", spaces, body)
 
-        lanes, keys : the operands, of d features and of e, whose rows are the group's and those united
-        results : name -> P ("w") or dS ("h"), the operand it is multiplied with, its width, what the sum is times
-        """
-        spaces = dict.fromkeys("wh", f"{_CHUNK * self.size}") | {"a": f"d * {self.size}", "b": f"e * {self.size}"}
-        spaces |= {f"o{name}": f"{width} * {self.size}" for name, (_, _, width, _) in results.items()}
-        body = [self.transposed("a", lanes[0], "d", "scale"), self.transposed("b", lanes[1], "e", "T(1.0)")]
-        is_by_lane = lanes[0] == "q"
-        if is_by_lane:
-            spaces |= {"shift": str(self.size), "less": str(self.size)}
-            body.append(f"for i in range(0, {self.size}):\n    shift[i] = lse[begin + min(i, live - 1)]")
-            body.append("    less[i] = delta[begin + min(i, live - 1)]")
-        chunk = [f"for p in range(start, stop, {KEYS}):", indent("\n".join(self.slopes(keys, is_by_lane)), "    ")]
-        for name, (weights, source, width, _) in results.items():
-            chunk += self.sums(f"o{name}", weights, source, width, "(p - start)")
-            body.append(self.cleared(f"o{name}", width))
-        body += _chunks(chunk)
-        body += [_stored(name, f"o{name}", width, factor) for name, (_, _, width, factor) in results.items()]
-        parameters = f"lse: T[const], grad: T[const], delta: T[const], {names}"
-        return self.text(parameters, spaces, body)
-
-    def slopes(self, keys: tuple[str, str], is_by_lane: bool) -> list[str]:
+    def slopes(self, keys: int) -> list[str]:
         """P and dS of a register tile, into the workspaces w and h."""
-
-        def of(by_lane: str, by_key: str, i: int, c: int) -> str:
-            return self.load(by_lane, str(c)) if is_by_lane else f"{by_key}[base + i64(crd[first + p + {i}])]"
-
-        lines = [*self.products("s", keys[0], "a", "d"), *self.masked()]
-        for name, i, c in self.tile("s"):
-            lines.append(f"p{i}_{c} = exp({name} - {of('shift', 'lse', i, c)})")
-            lines.append(f"vstore(w, (p - start + {i}) * {self.size} + {c}, p{i}_{c})")
-        lines += self.products("g", keys[1], "b", "e")
-        for name, i, c in self.tile("g"):
-            slope = f"p{i}_{c} * ({name} - {of('less', 'delta', i, c)})"
-            lines.append(f"vstore(h, (p - start + {i}) * {self.size} + {c}, {slope})")
+        lines = [*self.products("s", "k", "a", self.d, keys), *self.masked(keys)]
+        for name, i, c in self.tile("s", keys):
+            lines.append(
+                f"vstore(w, (p - start + {i}) * {self.size} + {c}, exp({name} - {self.load('shift', str(c))}))"
+            )
+        lines += self.products("g", "v", "b", self.e, keys)
+        for name, i, c in self.tile("g", keys):
+            at = f"(p - start + {i}) * {self.size} + {c}"
+            slope = f"{self.load('w', at)} * ({name} - {self.load('less', str(c))}) * {self.vector}(scale)"
+            lines.append(f"vstore(h, {at}, {slope})")
         return lines
 
-    def cleared(self, name: str, width: str) -> str:
-        return f"for i in range(0, {width} * {self.size}):\n    {name}[i] = T(0.0)"
+    def cleared(self, name: str, width: int) -> str:
+        return f"for i in range(0, {width * self.size}):\n    {name}[i] = T(0.0)"
 
-    def sums(self, to: str, weights: str, source: str, width: str, at: str) -> list[str]:
-        """to[lane] += weights[at, lane] * source[crd[p]] over a chunk's p, `_ROWS` lanes and two vectors at once."""
-        rest = f"""for c in range({width} - {width} % {self.lanes}, {width}):
-    for lane in range(i, i + {_ROWS}):
-        z: T = {to}[lane * {width} + c]
-        for p in range(start, stop):  # novector nounroll
-            z += {weights}[{at} * {self.size} + lane] * {source}[(base + i64(crd[first + p])) * {width} + c]
-        {to}[lane * {width} + c] = z"""
-        pairs, last = f"{width} - {width} % {self.size}", f"{width} - {width} % {self.lanes}"
-        texts = [
-            f"for c in range(0, {pairs}, {self.size}):",
-            self.sum_tile((to, weights, source, width), at, self.halves),
-            f"for c in range({pairs}, {last}, {self.lanes}):",
-            self.sum_tile((to, weights, source, width), at, (0,)),
-            rest,
-        ]
-        return [f"for i in range(0, {self.size}, {_ROWS}):", indent("\n".join(texts), "    ")]
+    def batches(self, width: int) -> list[list[tuple[int, int]]]:
+        """The vectors of a row, those of a register tile at a time."""
+        every = pieces(width, self.lanes)
+        return [every[i : i + self.across] for i in range(0, len(every), self.across)]
 
-    def sum_tile(self, names: tuple[str, str, str, str], at: str, columns: tuple[int, ...]) -> str:
-        """Columns c and on of the sums for lanes i to i + 3, in registers."""
-        to, weights, source, width = names
-        tile = [(h, c, f"(i + {h}) * {width} + c + {c}") for h in range(_ROWS) for c in columns]
-        lines = [f"o{h}_{c}: {self.vector} = {self.load(to, place)}" for h, c, place in tile]
-        lines += [
-            "for p in range(start, stop):  # novector nounroll",
-            f"    j = (base + i64(crd[first + p])) * {width} + c",
-        ]
-        lines += [f"    b{c} = {self.load(source, f'j + {c}')}" for c in columns]
-        for h in range(_ROWS):
-            lines.append(f"    w{h} = {self.vector}({weights}[{at} * {self.size} + i + {h}])")
-            lines += [f"    o{h}_{c} = fma(w{h}, b{c}, o{h}_{c})" for c in columns]
-        lines += [f"vstore({to}, {place}, o{h}_{c})" for h, c, place in tile]
-        return indent("\n".join(lines), "    ")
+    def sums(self, to: str, weights: str, source: str, width: int, at: str) -> list[str]:
+        """to[lane] += weights[at, lane] * source[crd[p]] over a chunk's p, `_ROWS` lanes and a few vectors at once."""
+        lines = []
+        for columns in self.batches(width):
+            tile = [(h, c, n) for h in range(_ROWS) for c, n in columns]
+            lines += [f"{to}{h}_{c}: Tx{n} = vload({to}, (i + {h}) * {width} + {c}, {n})" for h, c, n in tile]
+            lines.append("for p in range(start, stop):  # novector nounroll")
+            lines.append(f"    j = (base + i64(crd[first + p])) * {width}")
+            lines += [f"    b{c} = vload({source}, j + {c}, {n})" for c, n in columns]
+            lines += [f"    w{h} = {weights}[{at} * {self.size} + i + {h}]" for h in range(_ROWS)]
+            lines += [f"    {to}{h}_{c} = fma(Tx{n}(w{h}), b{c}, {to}{h}_{c})" for h, c, n in tile]
+            lines += [f"vstore({to}, (i + {h}) * {width} + {c}, {to}{h}_{c})" for h, c, _ in tile]
+        return [f"for i in range(0, {self.size}, {_ROWS}):", indent("\n".join(lines), "    ")] if lines else []
 
+    def added(self, to: str, weights: str, source: str, width: int) -> list[str]:
+        """to[crd[p]] += sum over lanes of weights[p, lane] * source[lane], of a chunk's keys, not of those that pad."""
+        if not width:
+            return []
+        inside = f"quads{to} = start + (min(stop, there) - start) // {_ROWS} * {_ROWS}"
+        loops = []
+        for head, rows in (
+            (f"for p in range(start, quads{to}, {_ROWS}):", _ROWS),
+            (f"for p in range(quads{to}, min(stop, there)):", 1),
+        ):
+            lines = [f"j{h} = (base + i64(crd[first + p + {h}])) * {width}" for h in range(rows)]
+            for columns in self.batches(width):
+                tile = [(h, c, n) for h in range(rows) for c, n in columns]
+                lines += [f"{to}{h}_{c}: Tx{n} = vload({to}, j{h} + {c}, {n})" for h, c, n in tile]
+                lines.append("for i in range(0, live):  # novector nounroll")
+                lines += [f"    b{c} = vload({source}, (begin + i) * {width} + {c}, {n})" for c, n in columns]
+                lines += [f"    w{h} = {weights}[(p - start + {h}) * {self.size} + i]" for h in range(rows)]
+                lines += [f"    {to}{h}_{c} = fma(Tx{n}(w{h}), b{c}, {to}{h}_{c})" for h, c, n in tile]
+                lines += [f"vstore({to}, j{h} + {c}, {to}{h}_{c})" for h, c, _ in tile]
+            loops += [head, indent("\n".join(lines), "    ")]
+        return [inside, *loops]
 
-def _chunks(body: Sequence[str]) -> list[str]:
-    """`body` for every chunk of keys, start to stop."""
-    inner = [f"stop = min(start + {_CHUNK}, count)", *body]
-    return [f"for start in range(0, count, {_CHUNK}):", indent("\n".join(inner), "    ")]
+    def stored(self, to: str, source: str, width: int, factor: str) -> list[str]:
+        """The group's rows of a result, of the queries there are, and whether what was computed is finite."""
+        lines = [f"f = {factor}"]
+        for c, n in pieces(width, self.lanes):
+            lines.append(f"x{c} = vload({source}, i * {width} + {c}, {n}) * Tx{n}(f)")
+            lines.append(f"vstore({to}, (begin + i) * {width} + {c}, x{c})")
+            term = f"x{c}" if n == self.lanes else f"{self.vector}(hsum(x{c}))"
+            lines.append(f"nonfinite = fma({term}, {self.vector}(0.0), nonfinite)")
+        return ["for i in range(0, live):", indent("\n".join(lines), "    "), "flags[g] = hsum(nonfinite)"]
 
-
-def _stored(to: str, source: str, width: str, factor: str) -> str:
-    """The group's rows of a result, of the queries or keys there are."""
-    value = f"{source}[i * {width} + c] * {factor}"
-    return (
-        f"for i in range(0, live):\n    for c in range(0, {width}):\n        {to}[(begin + i) * {width} + c] = {value}"
-    )
+    def chunks(self, body: Sequence[str]) -> list[str]:
+        """`body` for every chunk of keys, start to stop."""
+        inner = [f"stop = min(start + {self.chunk}, count)", *body]
+        return [f"for start in range(0, count, {self.chunk}):", indent("\n".join(inner), "    ")]
