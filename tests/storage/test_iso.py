@@ -146,6 +146,34 @@ def test_torch_values_that_are_written_to_become_their_own() -> None:
     assert ow.iso(A, torch.tensor(3)).values[0] == 3
 
 
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writ")
+def test_torch_writes_to_read_only_arrays_and_no_tensor_sees_it() -> None:
+    """torch heeds no flag of NumPy's: pages that cannot be written to would end the process."""
+    torch = pytest.importorskip("torch")
+    A = ow.iso(ow.asarray(D, format="csr"), 1.5)
+    B, dense = A.T, ow.iso(ow.asarray(D), 1.5)
+    doors = (
+        A.values, A.block_values, A.to_scipy().data, A.asformat("coo").to_scipy().data, np.asarray(dense), dense.to_numpy(),
+        dense.to_dense(), ow.iso(ow.asarray(D, format="bsr(2, 3)"), 1.5).block_values,
+    )  # fmt: skip
+    for array in doors:
+        for taken in (torch.from_numpy, torch.from_dlpack, torch.as_tensor):
+            taken(array).flatten()[0] = 7
+    for array in doors:
+        assert not array.flags.writeable
+        assert array.flat[0] == 7
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+    assert not A.with_values(doors[0]).is_iso
+    assert A.with_values(A.values).is_iso
+    for t in (A, B, dense, ow.iso(A, 1.5)):
+        assert t.is_iso
+        assert (t.values == 1.5).all()
+        assert t.sum() == 1.5 * t.nse
+    torch.from_dlpack(dense)[0, 0] = 7
+    assert float(dense[0, 0]) == 1.5
+
+
 def test_refusals() -> None:
     A = ow.asarray(D, format="csr")
     for call, error, match in (

@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import scipy.sparse
 
 import openwork as ow
 from openwork.codegen import short_call
+from openwork.errors import ExportError
 from openwork.storage import tensor_words
 from openwork.storage.storage import Storage
 
@@ -572,3 +574,31 @@ def test_values_of_torch_that_get_another_dimension_are_refused() -> None:
             for call in (lambda t=t: t[1:4].to_dense(), lambda t=t: t @ torch.ones(6)):
                 with pytest.raises(ow.InvariantError, match="one dimension"):
                     call()
+
+
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writ")
+def test_read_only_arrays_and_files_survive_what_torch_writes(tmp_path: Path) -> None:
+    """torch heeds no flag of NumPy's: DLPack gives it a copy, and pages of files are copied when they are written to."""
+    torch = pytest.importorskip("torch")
+    frozen = np.arange(4.0)
+    frozen.flags.writeable = False
+    t = ow.asarray(frozen)
+    torch.from_dlpack(t)[0] = 7
+    assert np.shares_memory(np.asarray(t), frozen)
+    assert frozen[0] == 0
+    with pytest.raises(ExportError, match="read-only"):
+        np.from_dlpack(t, copy=False)
+    A = ow.asarray(np.eye(3), format="csr")
+    for name in ("a.ow", "a.npz"):
+        path = tmp_path / name
+        ow.write(path, A, **({"compress": False} if name.endswith("npz") else {}))
+        before = {f: f.read_bytes() for f in tmp_path.rglob("*") if f.is_file()}
+        opened = ow.open(path)
+        for taken in (torch.from_numpy, torch.from_dlpack):
+            taken(opened.values)[0] = 7
+            taken(opened.crd(1))[0] = 0
+        assert not opened.values.flags.writeable
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            opened.values.flags.writeable = True
+        assert before == {f: f.read_bytes() for f in before}
+        assert np.array_equal(ow.open(path).to_numpy(), np.eye(3))

@@ -18,6 +18,7 @@ from ..runtime.layouts import Layout, layout_of
 from ..runtime.prepared_results import DenseArray
 from ..storage import buffers
 from ..storage.buffers import Array
+from ..storage.iso import lent
 from ..storage.recorded import is_recorded
 from ..storage.storage import Storage
 from ..storage.structure import keep
@@ -81,7 +82,7 @@ def _dense_view(s: Storage) -> Array | None:
     order = [level.expression.index for level in s.format.levels if isinstance(level.expression, Dim)]
     if not s.format.is_dense or len(order) != len(s.format.levels):
         return None
-    stored = s.values.reshape([s.shape[d] for d in order])
+    stored = lent(s.values).reshape([s.shape[d] for d in order])
     axes = [order.index(d) for d in range(len(order))]
     if axes == sorted(axes):
         return stored
@@ -114,11 +115,12 @@ def to_device(t: Tensor, device: object, stream: Any) -> Tensor:
 def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
     """The DLPack capsule of the array of a dense tensor."""
     array = require_dense(t, "__dlpack__")
-    if t.is_iso and isinstance(
-        array, np.ndarray
-    ):  # torch writes to what it takes, and these pages cannot be written to
+    if isinstance(array, np.ndarray) and not array.flags.writeable:  # torch writes to whatever it takes
         if copy is False:
-            raise ExportError("__dlpack__: copy=False of read-only values, of an iso tensor\n  help: leave copy out")
+            raise ExportError(
+                "__dlpack__: copy=False of values that are read-only: of a file, an iso tensor, a read-only array"
+                "\n  help: leave copy out, or np.asarray(t), which is read-only itself"
+            )
         array = array.copy()
     options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
     return array.__dlpack__(**{name: value for name, value in options.items() if value is not None})
@@ -236,7 +238,8 @@ def _scipy_format(t: Tensor, kind: str) -> Any:
 
 
 def _host(x: Array | None) -> np.ndarray[Any, Any]:
-    return buffers.to_numpy(x, detach=True)
+    out: np.ndarray[Any, Any] = lent(buffers.to_numpy(x, detach=True))
+    return out
 
 
 def _equal_widths(*indices: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
@@ -275,7 +278,7 @@ def _blocks(values: Array, element_axes: tuple[int, ...], layout: Layout, dense:
 
 def axes_of_values(t: Tensor, layout: Layout) -> Array:
     """The values of a tensor of a layout, a view: (*batch, stored, *blocksize, *dense), of a dense one its shape."""
-    values = t._storage.values
+    values = lent(t._storage.values)
     if layout.kind == "dense":
         return values.reshape(t.shape)
     batch, dense = t.shape[: layout.batch], t.shape[t.ndim - layout.dense :] if layout.dense else ()

@@ -4,7 +4,9 @@
 
 It is an array as any other, so that every kernel reads it as it is: no position needs another rule, no access another
 stride. NumPy's are read-only, and all of one number are views of the longest. torch has no read-only tensors: pages
-that are written to become memory of their own (copy on write), and those values are iso no longer.
+that are written to become memory of their own (copy on write), and those values are iso no longer. Since torch writes
+to NumPy's read-only arrays too (`torch.from_numpy`), users get such pages of theirs (`lent`): what is written there
+reaches no tensor.
 Where the system cannot map a file twice (Windows), or there are many such arrays, the array is an ordinary one.
 """
 
@@ -25,7 +27,7 @@ from ..faults import reach
 from .buffers import Array, as_array, length, numpy_dtype, scalar_of, to_numpy, torch_dtype
 from .recorded import bare, is_recorded
 
-__all__ = ["alive", "has_one_value", "is_iso", "repeated", "spread"]
+__all__ = ["alive", "has_one_value", "is_iso", "lent", "repeated", "spread"]
 
 SMALLEST = 1 << 16
 """Bytes of memory at least of long arrays, and of NumPy's addresses: its shorter arrays are views of these."""
@@ -69,10 +71,12 @@ class _Pages:
     take the owner from `_longest` then.
     """
 
-    __slots__ = ("__array_interface__", "__weakref__", "address", "nbytes")
+    __slots__ = ("__array_interface__", "__weakref__", "address", "is_lent", "nbytes")
 
     def __init__(self, address: int, nbytes: int, mappings: int, libc: Any, is_read_only: bool) -> None:
         self.address, self.nbytes = address, nbytes
+        self.is_lent = False
+        """whether a user has them, who may have written to them by way of torch"""
         alive[address] = mappings
         finalize(self, _give_back, libc, address, nbytes).atexit = False  # arrays may live until the process ends
         self.__array_interface__ = {
@@ -104,25 +108,49 @@ def repeated(number: Any, scalar: str, n: int, like: Array) -> Array:
         key = scalar, element.tobytes()
         pages = _longest.get(key)
         if pages is None or pages.nbytes < n * element.itemsize:
-            pages = _mapped(element, n, *_SHARED_READ, SMALLEST)
+            pages = _mapped(element, n, *_SHARED_READ, True, SMALLEST)
             if pages is None:
                 return _full(element, n)
             _longest[key] = pages
         return _view(pages, n, element.dtype)
-    pages = _mapped(element, n, *_COPIED, 1) if like.is_cpu else None
+    pages = _mapped(element, n, *_COPIED, False, 1) if like.is_cpu else None
     if pages is None:
         return as_array(element, like=like).repeat(n)
     _of_torch[pages.address] = pages
     return as_array(_view(pages, n, element.dtype), like=like)
 
 
+def lent(x: Array) -> Array:
+    """An iso NumPy array over pages that no tensor reads, for users: read-only, and copied where that is overridden.
+
+    Any other array itself. Other pages at each call: what was written to those of before is in none.
+    """
+    if not isinstance(x, np.ndarray) or not length(x):
+        return x
+    owner = _owner(x)
+    if type(owner) is not _Pages or owner.is_lent:
+        return x
+    pages = _mapped(x[:1], len(x), *_COPIED, True, 1)
+    if pages is None:
+        out = _full(x[:1], len(x))
+        out.flags.writeable = False
+        return out
+    pages.is_lent = True
+    return _view(pages, len(x), x.dtype)
+
+
+def _owner(x: np.ndarray[Any, Any]) -> Any:
+    owner: Any = x.base
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    return owner
+
+
 def is_iso(x: Array) -> bool:
     """Whether an array is one that `repeated` made, or a part of one: its elements are equal, and take no memory."""
     if isinstance(x, np.ndarray):
-        owner: Any = x.base
-        while isinstance(owner, np.ndarray):
-            owner = owner.base
-        return type(owner) is _Pages
+        owner = _owner(x)
+        return type(owner) is _Pages and (not owner.is_lent or has_one_value(x))
     if not _of_torch or not x.is_cpu or is_recorded(x) or x.requires_grad:
         return False
     x = bare(x)
@@ -161,7 +189,9 @@ def _full(element: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
     return np.repeat(element, n)
 
 
-def _mapped(element: np.ndarray[Any, Any], n: int, flags: int, protection: int, least: int) -> _Pages | None:
+def _mapped(
+    element: np.ndarray[Any, Any], n: int, flags: int, protection: int, is_read_only: bool, least: int
+) -> _Pages | None:
     """Addresses of n elements, `least` bytes or more, all of them of one file's pages; None where the system cannot.
 
     The file holds the geometric mean of a page and the array, so that pages and mappings are both few.
@@ -185,7 +215,7 @@ def _mapped(element: np.ndarray[Any, Any], n: int, flags: int, protection: int, 
     except OSError:
         _mappings.add(-mappings)
         return None
-    return _Pages(begin, total, mappings, libc, not protection & mmap.PROT_WRITE)
+    return _Pages(begin, total, mappings, libc, is_read_only)
 
 
 def _mapped_file(libc: Any, fd: int, size: int, total: int, flags: int, protection: int) -> int:

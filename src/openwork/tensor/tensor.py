@@ -19,7 +19,7 @@ from ..runtime.layouts import Layout, layout_of
 from ..runtime.too_large import sized
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
-from ..storage.iso import spread
+from ..storage.iso import alive, lent, spread
 from ..storage.recorded import is_recorded
 from ..storage.scalars import python_scalar, rounds
 from ..storage.storage import Storage
@@ -183,8 +183,9 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
 
     @property
     def values(self) -> Array:
-        """The values, the 1-D buffer itself."""
-        return self._storage.values
+        """The values, the 1-D buffer itself; of an iso tensor over NumPy a read-only array as long as that."""
+        values = self._storage.values
+        return lent(values) if alive else values
 
     def pos(self, level: int) -> Array | None:
         """The position buffer of a level, None where it stores none; a view that is not to be written to."""

@@ -6,7 +6,6 @@ that a tensor may be larger than memory. Its buffers are read-only.
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import zipfile
@@ -16,6 +15,7 @@ from typing import IO, Any, NoReturn, cast
 import numpy as np
 
 from ...errors import FileFormatError, UnsupportedError
+from ...storage.file_pages import mapped_file
 from ...tensor.tensor import Tensor
 from ..shared.records import Array, Buffers
 from ..shared.tensors import to_tensor
@@ -100,7 +100,7 @@ class _MappedArchive(Archive):
     def __init__(self, name: str, archive: zipfile.ZipFile, ratio: int | None) -> None:
         super().__init__(name, archive, ratio)
         file = cast(IO[bytes], archive.fp)
-        self._pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._pages = mapped_file(file)
 
     def verify(self) -> None:
         """Read all members, so that each is compared with its checksum."""

@@ -7,7 +7,6 @@ buffers as they are in memory, little-endian. They are appended to in pieces, so
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import stat
@@ -27,6 +26,7 @@ from ...faults import reach
 from ...format.format import Format
 from ...interruptible import here
 from ...storage.buffers import numpy_dtype, to_numpy
+from ...storage.file_pages import mapped_file
 from ..shared import limits
 from ..shared.records import Array, Buffers, Header, Options, Progress
 from ..shared.replace import replacing_folder
@@ -188,8 +188,7 @@ def mapped(path: Path_, verified: bool) -> Buffers:
         with _opened(path, name, stored) as file:
             arrays[name] = np.empty(0, stored.dtype)
             if stored.length:
-                pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                arrays[name] = np.frombuffer(pages, stored.dtype, stored.length)
+                arrays[name] = np.frombuffer(mapped_file(file), stored.dtype, stored.length)
     if verified:
         verify(path, found, arrays)
     return _record(path, found, arrays)

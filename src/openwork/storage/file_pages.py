@@ -1,0 +1,27 @@
+"""An open file -> its bytes as pages that are read when they are asked for, as a read-only buffer.
+
+Nothing that is written through such pages reaches the file: torch takes NumPy's read-only arrays and writes to them,
+and pages that cannot be written to would end the process then. They are copied instead (copy on write), page by page.
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from contextlib import suppress
+from typing import Any
+
+__all__ = ["mapped_file"]
+
+_RESERVE_NOTHING = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+"""No memory is set aside for copies: files may be larger than it. Python names the flag from 3.13 on."""
+
+
+def mapped_file(file: Any) -> memoryview:
+    """The bytes of a file, which must have some. Raises OSError where the system does not map it."""
+    if hasattr(mmap, "MAP_PRIVATE"):
+        with suppress(OSError):  # limits that count what could be written
+            writable = mmap.PROT_READ | mmap.PROT_WRITE
+            pages = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE | _RESERVE_NOTHING, prot=writable)
+            return memoryview(pages).toreadonly()
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
