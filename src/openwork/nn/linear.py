@@ -131,7 +131,8 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
                 out = matmul(x, weight.T).to_dense()
             else:
                 rows = x.reshape(x.shape[:-1].numel(), self.in_features)
-                out = matmul(rows, weight.T).reshape(*x.shape[:-1], self.out_features)
+                product = matmul(weight, rows[0]) if len(rows) == 1 else matmul(rows, weight.T)
+                out = product.reshape(*x.shape[:-1], self.out_features)
         return out if bias is None else out + bias
 
     def _check(self, x: Any) -> None:

@@ -23,6 +23,7 @@ VECTOR_BYTES = tuning.VECTOR_BYTES
 MAX_ACCUMULATORS = tuning.MAX_ACCUMULATORS
 MAX_CONSTANT = tuning.MAX_CONSTANT_EXTENT
 MAX_UNROLL = tuning.MAX_UNROLL
+ROWS = tuning.ROWS_SIDE_BY_SIDE
 _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 
 
@@ -60,7 +61,7 @@ class Schedule:
     nonunique level are summed before they are stored. parallel: ranges write to elements of their own, and may run side
     by side. sliced: the index of the output whose coordinates ranges count, those of the outermost loop without.
     gather: that many elements of a long fiber are taken in vector lanes, their operands gathered. short: fibers of the
-    last level are walked in one loop.
+    last level are walked in one loop. rows: that many of the outermost level are walked side by side.
     """
 
     driver: str
@@ -79,6 +80,7 @@ class Schedule:
     prefetch: int = 0
     gather: int = 0
     short: bool = False
+    rows: int = 1
 
 
 def tiles(extent: int, lanes: int) -> tuple[Tile, ...]:
@@ -118,6 +120,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     main, rest = _tile_plan(facts.extent(vector) if vector else None, vector, lanes, rows)
     parallel = shared or no_alias or _parallel(fmt, dims, output_depth, run_reduce)
     sliced = None if parallel else _sliced(fmt, access, stmt)
+    side_by_side = not shared and no_alias and not outer and _equal_rows(fmt, output_depth, unrolled)
     gathers = facts.long and not shared and vector is None and _gathers(fmt, output_depth, run_reduce, unrolled, scalar)
     return Schedule(
         driver=driver,
@@ -140,6 +143,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         and not shared
         and vector is None
         and _has_contiguous_fibers(operands[driver], output_depth),
+        rows=max(1, min(ROWS, MAX_ACCUMULATORS // max(1, len(main or rest)))) if side_by_side else 1,
     )
 
 
@@ -245,6 +249,16 @@ def _has_contiguous_fibers(driver: Operand, output_depth: int) -> bool:
         return False
     above = levels[-2].format
     return above.is_dense or (above.is_compressed and above.unique)
+
+
+def _equal_rows(fmt: Format, output_depth: int, unrolled: int) -> bool:
+    """Whether the rows of the outermost level store coordinates in places that follow from the row's number alone."""
+    below = [level.format for level in fmt.levels[output_depth:]]
+    return (
+        output_depth == 1 and unrolled == fmt.nlevels and fmt.levels[0].format.is_dense and len(below) > 1
+        and below[0].is_dense and not below[-1].is_dense
+        and all(f.functions.fixed_width and f.functions.present is None and not f.is_singleton for f in below)
+    )  # fmt: skip
 
 
 def _run_reduce(fmt: Format, output_depth: int) -> bool:

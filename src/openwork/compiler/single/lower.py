@@ -27,6 +27,7 @@ from ..operand import Operand, ParamRef
 from ..schedule import Schedule, Tile
 from .accumulators import Accumulators, Key, Terms
 from .factors import factors_of
+from .jam_rows import jam_rows
 from .nest import Body, Bounds, Element, Nest, Walk
 from .short_rows import lower_short_rows
 
@@ -60,6 +61,8 @@ class _SingleOperand:
 
     def lower(self) -> Kernel:
         self.outer(self.builder.top, Walk(), self.plan.outer)
+        if self.plan.rows > 1:
+            self.builder.body[:] = jam_rows(self.builder, self.builder.body, self.plan.rows)
         notes = (str(self.stmt), f"{self.plan.driver} = {self.fmt}")
         return self.builder.kernel(notes, reassociate=self.stmt.reduction in ("add", "mul"))
 
