@@ -28,6 +28,9 @@ _SKIPPED = (
     "linalg", "masked", "cli",
 )  # fmt: skip
 
+_BUFFERS = r".*\._raw_storage\.(values|pos|crd)"
+"""The names that the tracer gives to the buffers of a tensor."""
+
 substitute: Callable[[], None] | None = None
 """Registers the functions that replace products in a graph; set by the package."""
 
@@ -80,3 +83,14 @@ def _add_rules() -> None:
     torch_modules = [f"torch.{p.stem}" for p in Path(__file__).parents[1].glob("torch/[a-z]*.py") if p.stem != "traced"]
     for name in (*_SKIPPED, *sorted(torch_modules)):
         rules.add(f"{_PACKAGE}.{name}")
+    _let_sizes_vary()
+
+
+def _let_sizes_vary() -> None:
+    """Take the lengths of buffers as unknown from the first graph on: another number of elements is no other graph.
+
+    The tracer does so by itself once it has met two lengths, which is one graph more. Before torch 2.7 it has no list.
+    """
+    config: Any = getattr(sys.modules["torch"].compiler, "config", None)
+    if hasattr(config, "dynamic_sources"):
+        config.dynamic_sources = ",".join(filter(None, (config.dynamic_sources, _BUFFERS)))
