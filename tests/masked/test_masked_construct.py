@@ -142,10 +142,12 @@ def test_torch_layouts_and_masked() -> None:
     for kind in ("to_sparse_csr", "to_sparse_csc"):
         made = ow.masked_tensor(getattr(t * b, kind)(), getattr(b, kind)())
         agree(made, want)
-        assert made.layout == kind[3:]
+        assert made.layout is getattr(torch, kind[3:])
     blocks = ow.masked_tensor(t.to_sparse_bsr((2, 3)), torch.ones(4, 6, dtype=torch.bool).to_sparse_bsr((2, 3)))
-    assert blocks.layout == "sparse_bsr"
-    assert ow.masked_tensor(t, b).layout == "strided"
+    assert blocks.layout is torch.sparse_bsr
+    assert blocks.asformat("dcsr").layout is None
+    assert ow.masked_tensor(t, b).layout is torch.strided
+    assert ow.masked_tensor(data, bits).layout == "strided"
     assert type(ow.masked_tensor(t, b).to_tensor(0)) is torch.Tensor
 
 

@@ -26,8 +26,9 @@ from ..format.expression import Dim, Div, Expression, Mod
 from ..format.format import Format, Level
 from ..ops.result_format import named_family
 from ..runtime.conversion.remap import canonical
+from ..runtime.layouts import layout_of
 
-__all__ = ["fitting", "keeping", "plain", "related", "strided"]
+__all__ = ["fitting", "keeping", "layout_name", "plain", "related", "strided"]
 
 
 @lru_cache(maxsize=64)
@@ -99,3 +100,11 @@ def related(format: Format, ndim: int) -> Format:
 def is_strided(format: Format) -> bool:
     """Whether data and mask are a dense array each."""
     return has_bits(format) and plain(format).is_dense and all(isinstance(x.expression, Dim) for x in format.levels)
+
+
+def layout_name(format: Format) -> str:
+    """torch's name of the layout of data and mask: "strided", "sparse_coo", ...; else the format's text."""
+    if is_strided(format):
+        return "strided"
+    layout = layout_of(plain(format))
+    return str(plain(format)) if layout is None else f"sparse_{layout.kind}"

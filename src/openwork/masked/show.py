@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ops.indexing.index import index
 from ..storage.buffers import to_numpy
+from .forms import layout_name
 from .structure import pattern
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _indented(rows: str) -> str:
 def html(m: MaskedTensor) -> str:
     """A table of the facts, and the elements."""
     facts = [
-        ("shape", str(m.shape)), ("dtype", str(m.dtype)), ("layout", m.layout), ("format", str(m.format)),
+        ("shape", str(m.shape)), ("dtype", str(m.dtype)), ("layout", layout_name(m.format)), ("format", str(m.format)),
         ("specified", f"{m.nse:,} of {m.size:,}"),
     ]  # fmt: skip
     rows = "".join(f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from ..integers import extents
 from ..interop.scipy_operators import declined
 from ..late import late
 from ..runtime.formats import resolve_format
-from ..runtime.layouts import layout_of
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.scalars import python_scalar
@@ -112,12 +112,13 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         return self._tensor.format
 
     @property
-    def layout(self) -> str:
-        """torch's name of the layout of data and mask: "strided", "sparse_coo", ...; else the format's text."""
-        if forms.is_strided(self.format):
-            return "strided"
-        layout = layout_of(forms.plain(self.format))
-        return str(forms.plain(self.format)) if layout is None else f"sparse_{layout.kind}"
+    def layout(self) -> Any:
+        """The layout of data and mask: torch's, `torch.sparse_csr` say, over torch buffers, None where it has none.
+
+        Over NumPy buffers its name: "strided", "sparse_coo", ...; else the format's text.
+        """
+        name = forms.layout_name(self.format)
+        return getattr(sys.modules["torch"], name, None) if buffers.is_torch(self._tensor._raw_storage.values) else name
 
     @property
     def nse(self) -> int:
@@ -139,15 +140,15 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
 
     def is_sparse_coo(self) -> bool:
         """Whether data and mask are COO."""
-        return self.layout == "sparse_coo"
+        return forms.layout_name(self.format) == "sparse_coo"
 
     def is_sparse_csr(self) -> bool:
         """Whether data and mask are CSR."""
-        return self.layout == "sparse_csr"
+        return forms.layout_name(self.format) == "sparse_csr"
 
     def is_sparse_csc(self) -> bool:
         """Whether data and mask are CSC."""
-        return self.layout == "sparse_csc"
+        return forms.layout_name(self.format) == "sparse_csc"
 
     def get_data(self) -> Tensor:
         """The data: a Tensor over the same values, with anything in the places of missing elements."""
@@ -373,7 +374,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         """The tensor as a `torch.masked.MaskedTensor`: strided, COO or CSR data and mask as they are."""
         from torch.masked import as_masked_tensor
 
-        if self.layout in ("strided", "sparse_coo", "sparse_csr"):
+        if forms.layout_name(self.format) in ("strided", "sparse_coo", "sparse_csr"):
             return as_masked_tensor(self.get_data().to_torch(), self.get_mask().to_torch())
         return self.to_dense().to_torch_masked()
 
