@@ -96,3 +96,10 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert (tmp_path / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
     assert main(["plot", str(path), "--out", str(tmp_path / "x.xyz")]) == 2
     assert "no kind of picture" in capsys.readouterr().err
+
+
+def test_the_command_says_which_operations_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "band.mtx"
+    ow.write(path, ow.asarray(BAND, format="coo"))
+    assert main(["advise", str(path), "--op", "foo"]) == 2
+    assert "op='foo'; supported: spmv, spmm, " in capsys.readouterr().err

@@ -30,14 +30,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def one_line(error: BaseException) -> str:
-    """A message of several lines (with carets under the text) as one: its first line and its help."""
+    """A message of several lines (with carets under the text) as one: its first line, what is supported, its help."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     lines = [line.strip() for line in str(error).splitlines()]
     shown = [line for line in lines if line.strip("^~ ")]
     if not shown:
         return type(error).__name__
-    advice = [line for line in shown[1:] if line.startswith("help:")]
+    advice = [line for line in shown[1:] if line.startswith(("supported:", "help:"))]
     return "; ".join([shown[0], *advice])
 
 
