@@ -57,7 +57,7 @@ def test_tensors_of_other_ranks() -> None:
 
 
 def test_a_format_without_a_name_is_shown_by_its_levels() -> None:
-    text = "(i, j) -> (i // 3 : dense, j // 2 : compressed(unordered), i % 3 : dense, j % 2 : dense)"
+    text = "(i, j) -> (i // 3 : dense, j // 2 : compressed(unordered), j % 2 : dense, i % 3 : dense)"
     advice = ow.advise(ow.asarray(BAND, format="csr").asformat(text), op="scale", seconds=0.001)
     levels = "dense, compressed(unordered), dense, dense"
     lines = str(advice).splitlines()
