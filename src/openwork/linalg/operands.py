@@ -65,7 +65,7 @@ _NUMBERS = ("atol", "btol", "conlim", "damp", "drop_tol", "fill_factor", "rtol",
 def numbers(operation: str, options: dict[str, Any]) -> None:
     """Make Python floats of the options that SciPy measures with. Raises DTypeError for what is no number."""
     for name in _NUMBERS:
-        if options.get(name) is not None and options[name] != "legacy":
+        if options.get(name) is not None:
             options[name] = real(options[name], operation, name)
 
 
