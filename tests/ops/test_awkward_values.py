@@ -123,3 +123,17 @@ def test_subclasses_of_arrays_are_plain_operands() -> None:
             got = got.to_numpy() if isinstance(got, ow.Tensor) else got
             assert type(got) is np.ndarray
             assert got.tolist() == call(np.eye(3), x).tolist(), (type(y), call)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("format", ["csr", "dia", "bitmap", "ell(3)", "bsr(2, 2)", "dense"])
+def test_complex_products_over_full_and_partial_fibres(format: str, library: str) -> None:
+    """torch's `0j ** 0j` is NaN, and a full fibre has no element of the fill value."""
+    x = np.array([[1, 0, 2, 0], [3, 0, 0, 4], [5, 6, 0, 0], [7, 0, 8, 0]]) * (1 + 2j)
+    t = ow.asarray(x if library == "numpy" else pytest.importorskip("torch").tensor(x), format=format)
+    for fill in (0, 1j):
+        for axis in (0, 1, None):
+            found = ow.prod(t + fill, axis=axis)
+            np.testing.assert_allclose(
+                np.asarray(found.to_dense() if axis is not None else found), np.prod(x + fill, axis=axis)
+            )

@@ -378,7 +378,7 @@ def add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> A
         if op == "sum":
             out = xp.where(absent > 0, result + counts * filled, result)
         elif op == "prod":
-            out = result * filled**counts
+            out = xp.where(absent > 0, result * filled**counts, result)  # torch's 0j ** 0j is NaN
         else:
             out = xp.where(absent > 0, (xp.minimum if op == "min" else xp.maximum)(result, filled), result)
     return cast(out if is_torch(out) else np.asarray(out), scalar)
