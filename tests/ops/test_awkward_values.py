@@ -137,3 +137,16 @@ def test_complex_products_over_full_and_partial_fibres(format: str, library: str
             np.testing.assert_allclose(
                 np.asarray(found.to_dense() if axis is not None else found), np.prod(x + fill, axis=axis)
             )
+
+
+@pytest.mark.parametrize("format", ["csr", "dia", "dense"])
+def test_complex_powers_of_zero_are_one_in_either_library(format: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = np.array([[0, 1 + 1j], [2j, 0]])
+    for t, zeros in (
+        (ow.asarray(x, format=format), 0 * x),
+        (ow.asarray(torch.tensor(x), format=format), torch.tensor(0 * x)),
+    ):
+        for exponent in (t * 0, zeros, 0):
+            np.testing.assert_array_equal(np.asarray(ow.asarray(t**exponent).to_dense()), np.ones((2, 2)))
+        np.testing.assert_array_equal(np.asarray(ow.asarray(0j ** (t * 0)).to_dense()), np.ones((2, 2)))

@@ -184,6 +184,9 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
     boxed = args if is_torch(args[0]) else (_boxed(args[0], args[1]), *args[1:])
     if len(boxed) == 2 and name in _TENSORS_ONLY and not is_torch(boxed[1]):
         boxed = (boxed[0], torch.as_tensor(boxed[1], dtype=boxed[0].dtype))
+    if name == "pow" and is_torch(boxed[1]) and (boxed[0].is_complex() or boxed[1].is_complex()):
+        ones = (boxed[0] == 0) & (boxed[1] == 0)  # torch's 0j ** 0j is NaN, NumPy's and that of kernels is 1
+        boxed = (_call("where", torch.where, (ones, 1, boxed[0])), boxed[1])
     return _call(name, function, boxed)
 
 
