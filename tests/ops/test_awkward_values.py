@@ -150,3 +150,29 @@ def test_complex_powers_of_zero_are_one_in_either_library(format: str) -> None:
         for exponent in (t * 0, zeros, 0):
             np.testing.assert_array_equal(np.asarray(ow.asarray(t**exponent).to_dense()), np.ones((2, 2)))
         np.testing.assert_array_equal(np.asarray(ow.asarray(0j ** (t * 0)).to_dense()), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("format", ["csr", "dense"])
+@pytest.mark.parametrize("name", ["maximum", "minimum", "remainder", "atan2", "copysign"])
+def test_numbers_beside_integers_of_torch_are_not_rounded(name: str, format: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = np.array([[0, 1, 5], [7, 0, 2]], np.int8)
+    got = getattr(ow, name)(ow.asarray(torch.tensor(x), format=format), 1.5)
+    assert got.dtype == torch.float32
+    numpys = {"atan2": "arctan2"}.get(name, name)
+    np.testing.assert_allclose(np.asarray(got.to_dense()), getattr(np, numpys)(x, 1.5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("format", ["csr", "dense"])
+def test_integers_that_a_dtype_does_not_hold_are_refused_with_a_remedy(format: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = np.array([[0, 1, 255]], np.uint8)
+    for number in (-1, 256):
+        for name in ("add", "multiply", "maximum", "bitwise_or"):
+            with pytest.raises(OverflowError, match=f"{name}: .*\n  help: ") as caught:
+                getattr(ow, name)(ow.asarray(x, format=format), number)
+            assert isinstance(caught.value, ow.DTypeError)
+    with pytest.raises(ow.DTypeError, match="help"):
+        ow.maximum(ow.asarray(torch.tensor(x), format=format), 256)
+    with pytest.raises(ow.DTypeError, match="help"):
+        ow.minimum(ow.asarray(torch.tensor(x), format=format), 2j)

@@ -137,6 +137,12 @@ def apply_with_warnings(name: str, *args: Any) -> Any:
     except TypeError as error:
         kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
         raise DTypeError(f"{user_name(name)} does not take {kinds}\n  help: convert with .astype(...)") from error
+    except OverflowError as error:
+        raise IntegerRangeError(f"{user_name(name)}: {error}\n  help: convert with .astype(...)") from error
+
+
+class IntegerRangeError(DTypeError, OverflowError):
+    """A Python integer that the dtype beside it does not hold; an OverflowError as NumPy's."""
 
 
 class PowerError(DTypeError, ValueError):
@@ -183,7 +189,7 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
         return torch.sgn(args[0])
     boxed = args if is_torch(args[0]) else (_boxed(args[0], args[1]), *args[1:])
     if len(boxed) == 2 and name in _TENSORS_ONLY and not is_torch(boxed[1]):
-        boxed = (boxed[0], torch.as_tensor(boxed[1], dtype=boxed[0].dtype))
+        boxed = (boxed[0], _call(name, _number_beside, boxed))
     if name == "pow" and is_torch(boxed[1]) and (boxed[0].is_complex() or boxed[1].is_complex()):
         ones = (boxed[0] == 0) & (boxed[1] == 0)  # torch's 0j ** 0j is NaN, NumPy's and that of kernels is 1
         boxed = (_call("where", torch.where, (ones, 1, boxed[0])), boxed[1])
@@ -212,6 +218,13 @@ def _boxed(number: Any, x: Any) -> Any:
 
     wide = type(number) in (float, complex) and x.dtype in (torch.float64, torch.complex128)
     return torch.as_tensor(number, dtype=torch.result_type(x, number) if wide else None)
+
+
+def _number_beside(x: Any, number: Any) -> Any:
+    """A number as a tensor of rank 0, of the dtype that torch gives the result of both."""
+    import torch
+
+    return torch.as_tensor(number, dtype=torch.result_type(x, number))
 
 
 _TENSORS_ONLY = with_trait("tensors-only") | {"logaddexp", "nextafter"}
