@@ -31,6 +31,12 @@ def test_every_sensible_format_is_measured() -> None:
         advice["csrr"]
 
 
+def test_bytes_are_those_of_the_converted_tensors() -> None:
+    t = ow.asarray(BAND, format="coo")
+    for candidate in ow.advise(t, op="spmv", seconds=0.001):
+        assert candidate.nbytes == t.asformat(ow.format(candidate.format, ndim=2)).nbytes, candidate.format
+
+
 def test_what_is_out_of_proportion_is_not_made() -> None:
     t = ow.sparse_coo_tensor([[0, 5], [7, 3]], [1.0, 2.0], (1 << 20, 1 << 20))
     advice = ow.advise(t, op="scale", seconds=0.01)

@@ -95,6 +95,7 @@ def test_bench_json(matrix: Path, capsys: Capture) -> None:
     rows = facts["rows"]
     assert len(rows) == 6 * 12
     assert all(row["equal"] for row in rows if row["seconds"])
+    assert {row["peer_format"] for row in rows if row["op"] == "spmv"} <= {"csr", "coo", "csc", "bsr(4,4)", "dia"}
     assert {row["note"] for row in rows if not row["seconds"]} == {"it is in this format already"}
     assert all("scipy" in row["ratios"] for row in rows if row["op"] == "spmv")
 

@@ -75,6 +75,9 @@ def test_symmetry(dense: list[list[complex]], want: str) -> None:
 def test_bandwidth_and_degrees() -> None:
     a = sp.csr_array(np.array([[0, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 1, 1]]))
     assert bandwidth(a) == (2, 3)
+    assert bandwidth(sp.csr_array(np.eye(4, k=-2))) == (2, 0)
+    assert bandwidth(sp.csr_array(np.eye(4, k=3))) == (0, 3)
+    assert bandwidth(sp.csr_array((4, 4))) == (0, 0)
     assert degree_histogram(np.diff(a.indptr)) == (["0", "1", "2-3"], [1, 1, 2])
     assert degree_histogram(np.array([], dtype=int)) == (["0"], [0])
     assert degree_histogram(np.array([8, 7, 0])) == (["0", "1", "2-3", "4-7", "8-15"], [1, 0, 0, 1, 1])

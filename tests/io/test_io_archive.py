@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import openwork as ow
 from openwork.errors import FileFormatError
@@ -254,3 +255,12 @@ def test_short_diagonals_of_a_long_matrix(tmp_path: Path) -> None:
     t = ow.read(save(tmp_path / "a.npz", parts))
     assert (t.shape, t.nse) == ((10**12, 10**12), 3)
     assert [int(t.crd(0)[k]) for k in range(3)] == [5, 6, 7]
+
+
+def test_arrays_by_columns_are_read_by_columns(tmp_path: Path) -> None:
+    blocks = sp.bsr_array(np.arange(36.0).reshape(6, 6), blocksize=(2, 3))
+    np.savez(
+        tmp_path / "a.npz", data=np.asfortranarray(blocks.data), indices=blocks.indices, indptr=blocks.indptr,
+        shape=blocks.shape, format=np.array(b"bsr"),
+    )  # fmt: skip
+    np.testing.assert_array_equal(ow.read(tmp_path / "a.npz").to_numpy(), blocks.toarray())

@@ -328,3 +328,15 @@ def test_an_hdf5_file_with_other_groups_is_not_replaced(tmp_path: Path) -> None:
         ow.write(path, t)
         ow.write(path, t * 2)  # one tensor alone is replaced
     assert ow.read(path).to_numpy().tolist() == (np.eye(3) * 2).tolist()
+
+
+def test_values_of_binsparse_have_one_dimension(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "a.bsp.h5"
+    ow.write(path, ow.eye(4).asformat("csr"))
+    with h5py.File(path, "r+") as file:
+        values = file["values"][:]
+        del file["values"]
+        file["values"] = values.reshape(2, 2)
+    with pytest.raises(ow.FileFormatError, match=r"values has shape \(2, 2\); expected one dimension"):
+        ow.read(path)

@@ -319,3 +319,11 @@ def test_version_4_sparse_tables_that_are_none(tmp_path: Path, table: np.ndarray
     (tmp_path / "a.mat").write_bytes(head + b"".join(x.astype("<f8").tobytes("F") for x in parts))
     with pytest.raises(FileFormatError, match=r"a sparse matrix in a table of shape"):
         ow.read(tmp_path / "a.mat")
+
+
+def test_version_4_that_ends_before_its_elements(tmp_path: Path) -> None:
+    path = tmp_path / "a.mat"
+    scipy_io.savemat(path, {"A": np.ones((3, 4))}, format="4")
+    path.write_bytes(path.read_bytes()[:-16])
+    with pytest.raises(FileFormatError, match=r"a\.mat.*: a variable of 96 bytes, of which 80 are there"):
+        ow.read(path)

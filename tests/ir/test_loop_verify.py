@@ -67,6 +67,7 @@ def test_a_sound_kernel_is_returned() -> None:
         ((For("i", ZERO, N, (), 1, ("fast",)),), "unknown hint in ('fast',)"),
         ((If(N, ()),), "expected bool, got i64: n"),
         ((For("i", ZERO, N, (Alloc("w", "f64", N),)),), "top level only\n  for i in range(n):\n    w: f64[n] = empty"),
+        ((Alloc("w", "f80", N),), "unknown type 'f80'"),
         ((Prefetch("B", ZERO),), "unknown buffer 'B'"),
         ((Return(ONE),), "expected i64, got f64"),
     ],

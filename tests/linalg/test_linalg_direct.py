@@ -12,6 +12,7 @@ from matrix import FORMATS, tensor
 
 import openwork as ow
 from openwork import linalg
+from openwork.linalg.tridiagonal import is_tridiagonal
 
 SQUARE = tuple(spec for spec in FORMATS[2] if spec != "nm(4, 4)")
 DIA3 = "(b, i, j) -> (j - i : compressed, b : dense, i : range)"
@@ -92,6 +93,20 @@ def test_stacks(spec: str) -> None:
     close(linalg.solve_tridiagonal(tensor(band, spec), c), np.linalg.solve(band, c))
     close(linalg.det(t), np.linalg.det(a))
     close(linalg.trace(t, offset=1), np.trace(a, 1, 1, 2))
+
+
+def test_tridiagonal_are_the_three_diagonals_in_the_middle() -> None:
+    for offsets, yes in (
+        ((-1, 0, 1), True),
+        ((0,), True),
+        ((-1,), True),
+        ((0, 1), True),
+        ((0, 2), False),
+        ((-2, 0), False),
+    ):
+        band = sum(np.eye(5, k=k) for k in offsets)
+        assert is_tridiagonal(tensor(band, "dia")) is yes, offsets
+    assert not is_tridiagonal(tensor(np.eye(5), "csr"))
 
 
 @given(st.integers(1, 7), st.integers(0, 3), st.integers(0, 3), st.integers(0, 10**6), st.sampled_from([DIA3, "coo"]))

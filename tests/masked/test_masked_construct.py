@@ -226,3 +226,9 @@ def test_long_ones_are_elided() -> None:
     assert "2999.0000" in text
     assert "<pre>MaskedTensor(" in m._repr_html_()
     assert "3,000 of 3,000" in m._repr_html_()
+
+
+def test_what_a_masked_number_shows() -> None:
+    for number in (0.0, 3.0):
+        m = ow.masked_tensor(np.array([number]), np.array([True])).sum()
+        assert str(m) == f"MaskedTensor({number:8.4f}, True)"

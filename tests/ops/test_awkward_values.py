@@ -176,3 +176,13 @@ def test_integers_that_a_dtype_does_not_hold_are_refused_with_a_remedy(format: s
         ow.maximum(ow.asarray(torch.tensor(x), format=format), 256)
     with pytest.raises(ow.DTypeError, match="help"):
         ow.minimum(ow.asarray(torch.tensor(x), format=format), 2j)
+
+
+@pytest.mark.parametrize("format", ["csr", "coo", "dense"])
+def test_values_with_more_dimensions_than_the_elements_set(format: str) -> None:
+    for value in (np.ones((1, 3)), np.arange(3.0).reshape(1, 1, 3), np.ones((1, 1))):
+        want, t = np.eye(3), ow.asarray(np.eye(3), format=format)
+        want[1] = value
+        np.testing.assert_array_equal(t.at[1].set(value).to_numpy(), want)
+    with pytest.raises(ow.ShapeError, match="could not broadcast"):
+        ow.asarray(np.eye(3), format=format).at[1].set(np.ones((3, 1)))

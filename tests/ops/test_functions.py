@@ -207,6 +207,8 @@ def test_ranges() -> None:
     for args in ((5,), (2, 9), (2, 9, 3), (9, 2, -2), (0, 1, 0.25), (3, 1)):
         same(ow.arange(*args), np.arange(*args))
     same(ow.arange(4, dtype="float32"), np.arange(4, dtype="float32"))
+    same(ow.arange(1.0, 3.0, 0.5), np.arange(1.0, 3.0, 0.5))
+    same(ow.arange(2.5, -1.0, -0.75), np.arange(2.5, -1.0, -0.75))
     same(ow.linspace(0, 1, 5, endpoint=False), np.linspace(0, 1, 5, endpoint=False))
     for got, want in zip(ow.meshgrid(ow.arange(3), ow.arange(4)), np.meshgrid(np.arange(3), np.arange(4)), strict=True):
         same(got, want)

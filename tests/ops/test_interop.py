@@ -487,3 +487,9 @@ def test_copies_and_pickles_keep_no_addresses():
         np.testing.assert_array_equal(other.to_numpy(), t.to_numpy())
         assert other._storage.addresses != t._storage.addresses
         assert other.format == t.format
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 0)])
+def test_diagonals_of_nothing(shape: tuple[int, int]) -> None:
+    back = ow.asarray(np.zeros(shape, np.float32), format="dia").to_scipy()
+    assert (back.format, back.shape, back.dtype) == ("dia", shape, np.float32)

@@ -152,6 +152,7 @@ def test_dropout() -> None:
     t = make("csr", (4, 6)).tensor
     torch.manual_seed(1)
     found = torch.nn.functional.dropout(t, 0.5)
+    assert found.fill_value == 0
     found.sum().backward()
     assert t.grad is not None
     kept = found.values.detach() != 0

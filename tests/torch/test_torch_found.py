@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch_matrix import LAYOUTS, compare, make, plain
@@ -115,3 +116,14 @@ def test_sums_of_uint8_are_int64_as_torch_has_them() -> None:
     ):
         assert found.to_dense().dtype == want.dtype
         assert torch.equal(found.to_dense(), want)
+
+
+def test_masked_elements_of_another_fill_value_have_its_gradient() -> None:
+    x = torch.tensor([[0.5, 2.0, 0.5], [3.0, 0.5, 4.0]], dtype=torch.float64)
+    t = ow.asarray(x, format="csr", fill_value=0.5).requires_grad_()
+    mask = ow.asarray(np.array([[1, 1, 0], [0, 1, 1.0]]), format="coo")
+    found = ow.sparse_mask(t, mask)
+    torch.testing.assert_close(found.values, torch.tensor([0.5, 2.0, 0.5, 4.0], dtype=torch.float64))
+    assert found.fill_value == 0.5
+    (found.values * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
+    assert t.grad.values.tolist() == [2.0, 0.0, 4.0]
