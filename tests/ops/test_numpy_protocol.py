@@ -90,6 +90,14 @@ def test_lists_of_dense_tensors_are_numpys() -> None:
     keys = np.array([1.0, 1.0, 0.0]), np.array([3.0, 1.0, 2.0])
     got = np.lexsort([ow.asarray(k, format="dense") for k in keys])
     np.testing.assert_array_equal(got, np.lexsort(keys))
+    x, edges = np.array([0.5, 1.5, 1.7]), np.array([0.0, 1.0, 2.0])
+    t, places = ow.asarray(x, format="dense"), ow.asarray(edges, format="dense")
+    for got, want in zip(
+        np.histogram2d(t, t, bins=[places, places]), np.histogram2d(x, x, bins=[edges, edges]), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+    with pytest.raises(ow.UnsupportedError, match=r"numpy\.histogram2d does not take a sparse tensor"):
+        np.histogram2d(t, t, bins=[places, ow.asarray(edges, format="coo")])
 
 
 def test_masked_tensors_and_expressions_go_first() -> None:
