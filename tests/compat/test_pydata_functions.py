@@ -364,6 +364,7 @@ def test_asarray() -> None:
     assert isinstance(sparse.asarray(x, format="dok"), sparse.DOK)
     assert sparse.asarray(x, dtype=np.int8).dtype == np.int8
     assert isinstance(sparse.asarray(sp.csr_array(A), format="csc"), sparse.CSC)
+    assert isinstance(sparse.asarray(sparse.COO(A), format="csr"), sparse.CSR)
     assert sparse.asarray([[1, 0], [0, 2]], dtype=np.float32).dtype == np.float32
     assert x.to_device("cpu") is x
     assert x.astype(np.float64, copy=False) is x
