@@ -204,8 +204,9 @@ def integer_parameters(name: str, function: Callable[..., Any]) -> list[inspect.
 
 
 def call_of(name: str, parameter: str = "") -> Call | None:
-    """A valid call of a function, with a parameter that its other call leaves out."""
-    return _ORDINARY.get(f"{name} {parameter}") or _ORDINARY.get(name)
+    """A valid call of a function, with a parameter that its other call leaves out; of a method that of its function."""
+    own = _ORDINARY.get(f"{name} {parameter}") or _ORDINARY.get(name)
+    return own if own is not None or not name.startswith("Tensor.") else call_of(name[len("Tensor.") :], parameter)
 
 
 def every_integer() -> list[tuple[str, str]]:

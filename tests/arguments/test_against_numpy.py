@@ -116,11 +116,13 @@ def test_the_method(name, key):
     dense, spec = INPUTS[key]
     t = ow.asarray(dense).asformat(ow.format(spec, dense.ndim))
     method = getattr(t, name)
-    taken = inspect.signature(method).parameters
+    taken = {p.name for p in inspect.signature(method).parameters.values() if p.kind is not p.POSITIONAL_ONLY}
     for _, kwargs in calls(name):
         given = {KEYWORDS.get(n, n): v for n, v in kwargs.items()}
-        if refused(name, dense, kwargs) or (name != "transpose" and not set(given) <= set(taken)):
+        if refused(name, dense, kwargs) or (name != "transpose" and not set(given) <= taken):
             continue
+        if name == "argsort" and kwargs.get("axis", -1) is None:
+            continue  # the method is the array API's, which sorts along one axis
         expected = outcome(getattr(np, name), dense, **kwargs)
         if name == "transpose":
             agree(outcome(method, *kwargs.values()), expected, f"t.{name}(*{kwargs})")
