@@ -196,17 +196,21 @@ class BlockTensor:
 
     def _attempted(self, call: Callable[[], Any]) -> Any:
         """The result of a call; what was lost with a worker is made again before the next attempt."""
-        for attempt in range(_ATTEMPTS):
+        error: BaseException | None = None
+        for _ in range(_ATTEMPTS):
             try:
+                if error is not None:
+                    self._renew(error)
                 return call()
-            except (CancelledError, KilledWorker, CommClosedError, OSError) as error:
-                if attempt == _ATTEMPTS - 1:
-                    lost = ", ".join(self.names[k] for k in self._gone()) or "a block"
-                    raise BlockError(
-                        f"{lost} could not be had in {_ATTEMPTS} attempts: {error}\n  help: the logs of the workers"
-                    ) from error
-                self._renew(error)
-        raise AssertionError
+            except (CancelledError, KilledWorker, CommClosedError, TimeoutError, OSError) as found:
+                error = found
+        try:
+            lost = ", ".join(self.names[k] for k in self._gone())
+        except OSError:  # the scheduler has gone too
+            lost = ""
+        raise BlockError(
+            f"{lost or 'a block'} could not be had in {_ATTEMPTS} attempts: {error}\n  help: the logs of the workers"
+        ) from error
 
     def _run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         homes = self._homes()
