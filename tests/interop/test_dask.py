@@ -232,7 +232,7 @@ CLUSTER = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, METHODS)
-import numpy as np, openwork as ow, dask.array as da
+import dask, numpy as np, openwork as ow, dask.array as da
 from distributed import Client, LocalCluster, wait
 
 def received(t):
@@ -246,6 +246,8 @@ def compiled(t):
 def main():
     x = np.random.default_rng(0).random((400, 30)); x[x < 0.9] = 0
     options = dict(n_workers=2, threads_per_worker=2, dashboard_address=None, host="127.0.0.1")
+    # Dask gives a task up whose workers died four times, whatever killed them: here always the same task's
+    dask.config.set({"distributed.scheduler.allowed-failures": 100})
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         a = da.from_array(ow.asarray(x, format="csr"), chunks=(100, 30)).persist()
         wait(a)
