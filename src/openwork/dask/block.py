@@ -14,8 +14,9 @@ import numpy as np
 from distributed.protocol.serialize import dask_deserialize, dask_serialize, deserialize, serialize
 
 from ..decomposition.operands import host
-from ..errors import BlockError
+from ..errors import ShapeError, UnsupportedError
 from ..graph.traversal import first_nodes, first_nodes_of_rows
+from ..interop.dask_frames import joined, opened, sealed, split
 from ..interop.layouts import sparse_coo_tensor
 from ..interop.sources import asarray
 from ..ops.products.matmul import matmul
@@ -39,10 +40,16 @@ class Block:
 
 
 def block(name: str, sets: tuple[Indices, ...], chunk: Any) -> Block:
-    """The block of a chunk whose coordinates are those of the index sets."""
+    """The block of a chunk whose coordinates are those of the index sets. Raises errors that name it."""
     t = asarray(chunk)
+    if t.shape != tuple(map(length, sets)):
+        raise ShapeError(f"{name}: a chunk of shape {t.shape}\n  expected: {tuple(map(length, sets))}")
     if t.format.is_dense:
         return Block(name, sets, t)
+    if t.fill_value:
+        raise UnsupportedError(
+            f"{name}: unspecified elements of the chunk are {t.fill_value}\n  help: subtract that first"
+        )
     coo = t.asformat("coo")
     crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
     kept, numbered = zip(*(_used(c, n) for c, n in zip(crd, t.shape, strict=True)), strict=True)
@@ -105,8 +112,9 @@ def gram(b: Block, columns: int) -> Tensor:
 
 
 def square_sum(b: Block) -> float:
-    """The sum of the squares of all elements."""
-    return float((b.tensor.astype(np.float64) ** 2).sum())
+    """The sum of the squares of all elements, of complex ones of their absolute values."""
+    t = b.tensor
+    return float(((abs(t) if np.dtype(str(t.dtype)).kind == "c" else t).astype(np.float64) ** 2).sum())
 
 
 def forest(b: Block) -> tuple[Array, Array]:
@@ -153,18 +161,29 @@ def _forest(u: Array, v: Array) -> tuple[Array, Array]:
 
 
 def _serialize(b: Block) -> tuple[dict[str, Any], list[Any]]:
-    header, frames = serialize((b.tensor, *(p for p in b.places if not isinstance(p, slice))))
-    ranges = [[p.start, p.stop] if isinstance(p, slice) else [] for p in b.places]
-    return {"name": b.name, "ranges": ranges, "parts": header}, frames
+    """One checksum of everything: the tensor, the index sets, and what says which frames are whose."""
+    try:
+        tensor, frames = split(b.tensor, serialize)
+        pickled = False
+    except NotImplementedError:
+        tensor, frames = serialize(b.tensor)
+        pickled = True
+    sets, more = serialize([p for p in b.places if not isinstance(p, slice)], iterate_collection=True)
+    ranges = [p if isinstance(p, slice) else None for p in b.places]
+    facts = b.name, ranges, pickled, tensor, len(frames), sets
+    frames = [*frames, *more]
+    return sealed(b.name, facts, frames), frames
 
 
 def _deserialize(header: dict[str, Any], frames: list[Any]) -> Block:
-    try:
-        tensor, *arrays = deserialize(header["parts"], frames)
-    except BlockError as error:
-        raise BlockError(f"{header['name']}: {error}") from None
-    rest = iter(arrays)
-    return Block(header["name"], tuple(slice(*r) if r else next(rest) for r in header["ranges"]), tensor)
+    name, ranges, pickled, tensor, count, sets = opened(header, frames)
+    t = (deserialize if pickled else _joined)(tensor, frames[:count])
+    rest = iter(deserialize(sets, frames[count:]))
+    return Block(name, tuple(next(rest) if r is None else r for r in ranges), t)
+
+
+def _joined(facts: Any, frames: list[Any]) -> Tensor:
+    return joined(facts, frames, deserialize)
 
 
 dask_serialize.register(Block, _serialize)

@@ -23,12 +23,13 @@ from distributed.scheduler import KilledWorker
 
 from ..errors import BlockError, ShapeError, UnsupportedError
 from ..interop.sources import asarray
+from ..ops.axes import axis_of
 from ..storage.buffers import is_torch, numpy_dtype, to_numpy
 from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from . import block as blocks
 from .partition import Array, Indices, Partition, length, partition, sent_bytes
-from .runner import BlockRunner, LostWorkerError, run_on_workers
+from .runner import BlockRunner, LostWorkerError, RaisedError, named, run_on_workers
 
 __all__ = ["BlockTensor"]
 
@@ -70,10 +71,11 @@ class BlockTensor:
         self, source: Any, cut: Partition | int | None = None, *, client: Client | None = None,
         timeout: float | None = None,
     ) -> None:  # fmt: skip
-        self.client = client or _last_client()
-        self.timeout = timeout
+        self.client = _last_client() if client is None else _checked(client)
+        self.timeout = _seconds(timeout)
         self.sent = 0
         self._source: Tensor | None = None
+        self._computed: list[Any] = []
         self._located: list[str] | None = None
         self._runners: dict[str, Any] = {}
         if dask.is_dask_collection(source):
@@ -98,6 +100,7 @@ class BlockTensor:
         chunks = source.to_delayed().ravel().tolist()
         make = dask.delayed(blocks.block, pure=True)
         made = [make(name, sets, c) for name, sets, c in zip(self.names, self._sets, chunks, strict=True)]
+        self._computed = made
         self.futures = self.client.compute(made)
         self.places: list[tuple[Indices, ...]] = self.map(blocks.places, [()] * len(made))
 
@@ -138,6 +141,11 @@ class BlockTensor:
 
         factors : an array (n_k, r) for each dimension, or (n_k,) of a matrix; that of `dim` is not read
         """
+        dim = axis_of(dim, self.ndim, "mttkrp", "dim")
+        if len(factors) != self.ndim:
+            raise ShapeError(
+                f"mttkrp: {len(factors)} factors of a tensor of {self.ndim} dimensions\n  help: one for each"
+            )
         arrays = [None if k == dim else np.asarray(f) for k, f in enumerate(factors)]
         for k, f in enumerate(arrays):
             if f is not None and (f.shape[:1] != (self.shape[k],) or f.ndim > 2):
@@ -188,20 +196,42 @@ class BlockTensor:
                     self.client.submit(merge, parts[k], parts[k + 1], pure=False) for k in range(0, len(parts) - 1, 2)
                 ]
                 parts = pairs + parts[2 * len(pairs) :]
-            return self.client.gather(parts, direct=True)[0]
+            try:
+                return self.client.gather(parts, direct=True)[0]
+            finally:
+                parts[0].release()  # else an error that it has keeps these frames, and they keep it
 
-        found = self._attempted(tree)
+        try:
+            found = self._attempted(tree)
+        except BlockError:
+            raise
+        except Exception:
+            self.map(blocks.places, [()] * len(self.futures))  # names a block that cannot be read
+            raise
         self.sent += _nbytes(found)
         return found
 
     def _attempted(self, call: Callable[[], Any]) -> Any:
         """The result of a call; what was lost with a worker is made again before the next attempt."""
+        try:
+            return self._attempts(call)
+        except Exception as error:
+            if _is_closed(self.client):
+                raise BlockError(
+                    f"the client of {len(self.names)} blocks of a tensor of shape {self.shape} is closed"
+                    "\n  help: make the blocks anew with another client"
+                ) from error
+            raise
+
+    def _attempts(self, call: Callable[[], Any]) -> Any:
         error: BaseException | None = None
         for _ in range(_ATTEMPTS):
             try:
                 if error is not None:
                     self._renew(error)
                 return call()
+            except RaisedError as raised:
+                raise raised.error from None
             except (CancelledError, KilledWorker, CommClosedError, TimeoutError, OSError) as found:
                 error = found
         try:
@@ -270,8 +300,10 @@ class BlockTensor:
         gone = self._gone()
         if gone and self._source is None:
             for k in gone:
-                if self.futures[k].status in ("cancelled", "lost", "error"):
+                if self.futures[k].status == "error":
                     self.futures[k].retry()
+                elif self.futures[k].status in ("cancelled", "lost"):  # forgotten by the scheduler, as by a restart
+                    self.futures[k] = self.client.compute(self._computed[k])
         elif gone:
             made = self._scatter([self._make(k) for k in gone])
             for k, future in zip(gone, made, strict=True):
@@ -283,7 +315,14 @@ class BlockTensor:
         while address in self.client.nthreads() and time.monotonic() < end:
             time.sleep(0.02)
 
+    def __reduce__(self) -> Any:
+        raise UnsupportedError(
+            f"{type(self).__name__} cannot be copied or pickled: its blocks are its client's\n  help: make it there"
+        )
+
     def __repr__(self) -> str:
+        if _is_closed(self.client):
+            return f"<{type(self).__name__} of shape {self.shape}, {self.dtype}, its client is closed>"
         workers = {w for homes in self.client.who_has(self.futures).values() for w in homes}
         parts = f"{len(self.futures)} blocks on {len(workers)} workers"
         return f"<{type(self).__name__} of shape {self.shape}, {self.dtype}, {parts}>"
@@ -291,15 +330,40 @@ class BlockTensor:
 
 def _last_client() -> Client:
     try:
-        return default_client()
+        return _checked(default_client())
     except ValueError as error:
         raise UnsupportedError(
             "BlockTensor: there is no client of distributed\n  help: distributed.Client() before it, or client="
         ) from error
 
 
+def _checked(client: Any) -> Client:
+    if not isinstance(client, Client):
+        what = type(client).__name__
+    elif client.asynchronous:
+        what = "one with asynchronous=True"
+    elif _is_closed(client):
+        what = "one that is closed"
+    else:
+        return client
+    raise UnsupportedError(f"BlockTensor: expected a client of distributed; got: {what}\n  help: Client(address)")
+
+
+def _is_closed(client: Client) -> bool:
+    return client.status in ("closed", "closing")
+
+
+def _seconds(timeout: Any) -> float | None:
+    if timeout is None or (isinstance(timeout, float | int) and timeout >= 0):
+        return timeout
+    raise ValueError(f"BlockTensor: timeout is a number of seconds from 0; got: {timeout!r}\n  help: leave timeout out")
+
+
 def _apply(b: blocks.Block, *, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    return function(b, *arguments)
+    try:
+        return named(b.name, function, b, *arguments)
+    except Exception as error:
+        raise RaisedError(error) from None
 
 
 def _name(number: int, sets: tuple[Indices, ...]) -> str:

@@ -16,7 +16,7 @@ from distributed.protocol import to_serialize
 
 from ..errors import BlockError
 
-__all__ = ["BlockRunner", "LostWorkerError", "run_on_workers"]
+__all__ = ["BlockRunner", "LostWorkerError", "RaisedError", "named", "run_on_workers"]
 
 
 class LostWorkerError(OSError):
@@ -27,6 +27,14 @@ class LostWorkerError(OSError):
         self.address = address
 
 
+class RaisedError(Exception):
+    """What a function of a block raised, `error`; no fault of the cluster, so that nothing is tried again."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class BlockRunner:
     """An actor of Dask: functions of the blocks that its worker has, each in a thread of the worker's own."""
 
@@ -34,15 +42,59 @@ class BlockRunner:
         self._worker = get_worker()
 
     async def run(
-        self, function: Callable[..., Any], keys: Sequence[Any], arguments: Sequence[tuple[Any, ...]]
-    ) -> list[Any] | None:
-        """`function(block, *arguments)` of the blocks of these keys; None where one is not there."""
+        self, function: Callable[..., Any], keys: Sequence[Any], names: Sequence[str],
+        arguments: Sequence[tuple[Any, ...]],
+    ) -> list[Any] | None:  # fmt: skip
+        """`function(block, *arguments)` of the blocks of these keys; None where one is not there.
+
+        No more blocks are read from disk than threads compute. Raises BlockError for one that cannot be read, and what
+        the function raises, with the name of its block.
+        """
         data, threads = self._worker.data, self._worker.executors["default"]
+        loop, room = asyncio.get_running_loop(), asyncio.Semaphore(self._worker.state.nthreads)
+
+        async def one(key: Any, name: str, given: tuple[Any, ...]) -> Any:
+            async with room:
+                return await loop.run_in_executor(threads, named, name, function, _read(data, key, name), *given)
+
         if not all(key in data for key in keys):
             return None
-        loop = asyncio.get_running_loop()
-        calls = [loop.run_in_executor(threads, function, data[key], *a) for key, a in zip(keys, arguments, strict=True)]
-        return list(await asyncio.gather(*calls))
+        calls = [asyncio.ensure_future(one(*each)) for each in zip(keys, names, arguments, strict=True)]
+        try:
+            return list(await asyncio.gather(*calls))
+        except _GoneError:
+            return None
+        finally:
+            for call in calls:
+                call.cancel()
+
+
+class _GoneError(Exception):
+    """A block that was there has gone."""
+
+
+def _read(data: Any, key: Any, name: str) -> Any:
+    """A block of a worker, from its disk where it was spilled; damage is found by the block or by `distributed`."""
+    try:
+        return data[key]
+    except BlockError:
+        raise
+    except Exception as error:
+        if key not in data:
+            raise _GoneError from None
+        raise BlockError(
+            f"{name} cannot be read where it was spilled: {type(error).__name__}: {error}"
+            "\n  help: look at the disk of the workers' local directory"
+        ) from None
+
+
+def named(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """`function(*arguments)`; what it raises says of which block it was."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.add_note(f"in {name}")
+        raise
 
 
 def run_on_workers(
@@ -51,15 +103,15 @@ def run_on_workers(
 ) -> list[Any]:  # fmt: skip
     """`function(block, *arguments)` of every block, by the runners of the workers at `homes`.
 
-    Raises LostWorkerError, BlockError with the names of blocks that take longer than the timeout, and what the function
-    raises.
+    Raises LostWorkerError, BlockError with the names of blocks that take longer than the timeout, and RaisedError of
+    what the function raises.
     """
     groups: dict[str, list[int]] = {}
     for k, home in enumerate(homes):
         groups.setdefault(home, []).append(k)
 
     async def call(home: str, numbers: list[int]) -> list[Any]:
-        message = function, [keys[k] for k in numbers], [arguments[k] for k in numbers]
+        message = function, [keys[k] for k in numbers], [names[k] for k in numbers], [arguments[k] for k in numbers]
         try:
             reply = await client.rpc(home).actor_execute(
                 actor=runners[home].key, function="run", args=[to_serialize(x) for x in message], kwargs={}
@@ -67,7 +119,7 @@ def run_on_workers(
         except (OSError, CommClosedError, KeyError) as error:  # KeyError: a worker at this address without the actor
             raise LostWorkerError(home, error) from error
         if reply["status"] != "OK":
-            raise reply["exception"]
+            raise RaisedError(reply["exception"])
         if reply["result"] is None:
             raise LostWorkerError(home, "blocks have gone")
         found: list[Any] = reply["result"]

@@ -1,8 +1,9 @@
 """Tensor -> header and frames of `distributed`, and back: the frames are its buffers, with a checksum of their bytes.
 
-Neither way copies a buffer; what has been received is writable where it was. Buffers are sent in the order of their
-sizes: `distributed` reads the first frame of a message together with the header, at whatever address, and the others
-each into memory of its own. A tensor whose buffers cannot be frames (on a device, of bfloat16) goes by pickle.
+What the header says is pickled in one field, with a checksum too. Neither way copies a buffer; what has been received
+is writable where it was. Buffers are sent in the order of their sizes: `distributed` reads the first frame of a message
+together with the header, at whatever address, and the others each into memory of its own. A tensor whose buffers cannot
+be frames (on a device, of bfloat16) goes by pickle.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..storage.storage import Storage
 from ..storage.watch import bare_alias
 from ..tensor.tensor import Tensor, unpickled
 
-__all__ = ["checksum", "register_frames"]
+__all__ = ["checksum", "joined", "opened", "register_frames", "sealed", "split"]
 
 _FLETCHER = """
 def fletcher(words: u64[const], sums: u64[mut], n: i64):
@@ -36,7 +37,7 @@ def fletcher(words: u64[const], sums: u64[mut], n: i64):
 def register_frames(protocol: Any) -> None:
     """Register with `distributed.protocol.serialize`, whose module `protocol` is, how Tensors are sent."""
     protocol.dask_serialize.register(Tensor, lambda t: _frames(t, protocol.serialize))
-    protocol.dask_deserialize.register(Tensor, lambda header, frames: _tensor(header, frames, protocol.deserialize))
+    protocol.dask_deserialize.register(Tensor, lambda h, f: joined(opened(h, f), f, protocol.deserialize))
 
 
 def checksum(frames: list[Any]) -> list[int]:
@@ -57,43 +58,71 @@ def checksum(frames: list[Any]) -> list[int]:
     return [int(x) for x in sums]
 
 
-def _frames(t: Tensor, serialize: Any) -> tuple[dict[str, Any], list[Any]]:
-    """The header and the frames. Raises NotImplementedError, after which `distributed` pickles the tensor."""
+def sealed(name: str, facts: Any, frames: list[Any]) -> dict[str, Any]:
+    """The header of a message of facts, which are pickled, and frames, with checksums of both and a name for errors."""
+    text = pickle.dumps((facts, checksum(frames), _sizes(frames)))
+    return {"name": name.encode(), "facts": text, "checksum": _digest(text)}
+
+
+def opened(header: dict[str, Any], frames: list[Any]) -> Any:
+    """The facts of a message. Raises BlockError with its name where header or frames are not those that were sent."""
+    text = header.get("facts")
+    if not isinstance(text, bytes) or header.get("checksum") != _digest(text):
+        raise BlockError(_damaged(header, "expected a header with its checksum; got another"))
+    facts, sent, sizes = pickle.loads(text)
+    found = checksum(frames)
+    if (found, _sizes(frames)) != (sent, sizes):
+        raise BlockError(_damaged(header, f"expected checksum {_hex(sent)}; got {_hex(found)}"))
+    return facts
+
+
+def split(t: Tensor, serialize: Any) -> tuple[Any, list[Any]]:
+    """Facts of a tensor and its buffers as frames. Raises NotImplementedError where it has to be pickled."""
     s = t._storage
     if device_of(s.values) != "cpu" or s.scalar == "bf16" or (is_torch(s.values) and s.values.requires_grad):
         raise NotImplementedError
     buffers: list[Any] = [None if b is None else bare_alias(b) for b in (*s.pos, *s.crd, s.values)]
     order = sorted((i for i, b in enumerate(buffers) if b is not None), key=lambda i: int(buffers[i].nbytes))
     parts = [serialize(buffers[i]) for i in order]
-    frames = [frame for _, part in parts for frame in part]
-    header = {
-        "tensor": pickle.dumps((s.shape, s.format, s.scalar, s.fill_value)),
-        "order": order,
-        "headers": [h for h, _ in parts],
-        "counts": [len(part) for _, part in parts],
-        "checksum": checksum(frames),
-    }
-    return header, frames
+    where = [(i, header, len(frames)) for i, (header, frames) in zip(order, parts, strict=True)]
+    return (s.shape, s.format, s.scalar, s.fill_value, where), [frame for _, frames in parts for frame in frames]
 
 
-def _tensor(header: dict[str, Any], frames: list[Any], deserialize: Any) -> Tensor:
-    """The tensor over the frames' memory. Raises BlockError where their bytes are not those that were sent."""
-    shape, format, scalar, fill_value = pickle.loads(header["tensor"])
-    found, sent = checksum(frames), list(header["checksum"])
-    if found != sent:
-        raise BlockError(
-            f"a tensor of shape {shape}, {scalar}, format {format} is damaged on its way between processes or on disk"
-            f"\n  expected checksum {_hex(sent)}; got {_hex(found)}"
-            "\n  help: compute it anew; look at the disk of the workers' local directory where it was spilled"
-        )
-    buffers: list[Any] = [None] * (2 * len(format.levels) + 1)
-    start = 0
-    for i, part, count in zip(header["order"], header["headers"], header["counts"], strict=True):
-        buffers[i] = deserialize(part, frames[start : start + count])
-        start += count
+def joined(facts: Any, frames: list[Any], deserialize: Any) -> Tensor:
+    """The tensor over the frames' memory."""
+    shape, format, scalar, fill_value, where = facts
     levels = len(format.levels)
+    buffers: list[Any] = [None] * (2 * levels + 1)
+    start = 0
+    for i, header, count in where:
+        buffers[i] = deserialize(header, frames[start : start + count])
+        start += count
     pos, crd = tuple(buffers[:levels]), tuple(buffers[levels:-1])
     return unpickled(Storage(shape, format, scalar, fill_value, pos, crd, buffers[-1]))
+
+
+def _frames(t: Tensor, serialize: Any) -> tuple[dict[str, Any], list[Any]]:
+    """The header and the frames. Raises NotImplementedError, after which `distributed` pickles the tensor."""
+    facts, frames = split(t, serialize)
+    name = f"a tensor of shape {t.shape}, {t._storage.scalar}, format {t.format}"
+    return sealed(name, facts, frames), frames
+
+
+def _damaged(header: dict[str, Any], what: str) -> str:
+    name = header.get("name")
+    return (
+        f"{name.decode(errors='replace') if isinstance(name, bytes) else 'a tensor'} is damaged on its way between"
+        f" processes or on disk\n  {what}"
+        "\n  help: compute it anew; look at the disk of the workers' local directory where it was spilled"
+    )
+
+
+def _sizes(frames: list[Any]) -> list[int]:
+    return [memoryview(frame).nbytes for frame in frames]
+
+
+def _digest(text: bytes) -> bytes:
+    return _hex(checksum([text])).encode()
 
 
 def _hex(sums: list[int]) -> str:
