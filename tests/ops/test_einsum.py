@@ -397,3 +397,29 @@ def test_many_operands_without_opt_einsum(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(steps) == 9
     assert (steps[0].left, steps[0].right) == (0, 1)
     assert set(steps[-1].result.letters) == set("ak")
+
+
+@pytest.mark.parametrize("spec", ["coo(nonunique)", "csr(nonunique)"])
+def test_elements_at_one_coordinate_are_their_sum_to_a_semiring(spec: str) -> None:
+    row, column = np.array([0, 0, 0, 1, 1]), np.array([1, 1, 2, 0, 0])
+    pos, crd = ({0: [0, 5]}, {0: row, 1: column}) if spec[:3] == "coo" else ({1: [0, 3, 5]}, {1: column})
+    pos = {k: np.array(x) for k, x in pos.items()}
+    t = ow.assemble(spec, (2, 3), pos=pos, crd=crd, values=np.array([1, 1, -1, 3, 4]))  # type: ignore[arg-type]
+    dense = np.arange(6).reshape(3, 2)
+    for _ in range(3):  # the second one is a prepared call
+        same(ow.einsum("ij->i", t, semiring="max_plus"), np.array([2, 7]))
+        same(ow.einsum("ij->", t, semiring="min_times"), np.array(-1))
+        same(ow.einsum("ij,jk->ik", t, dense, semiring="max_plus"), np.array([[4, 5], [7, 8]]))
+        opposite = t.with_values(np.array([1, -1, 0, 3, 4]))
+        same(ow.einsum("ij->i", opposite, semiring="lor_land"), np.array([False, True]))
+
+
+@pytest.mark.parametrize("spec", ["csr", "dense", "coo"])
+def test_one_operand_has_the_dtype_of_the_semiring(spec: str) -> None:
+    t = ow.asarray(np.array([[0, 2, 3], [0, 0, -1], [4, 0, 0]]), format=spec)
+    for _ in range(3):
+        same(ow.einsum("ij->ji", t, semiring="lor_land"), t.to_numpy().T != 0)
+        same(ow.einsum("ij->", t, semiring="lor_land"), np.array(True))
+        same(ow.einsum("ij->i", t, semiring="lxor_land"), np.array([False, True, True]))
+        same(ow.einsum("ij->i", t, semiring="any_pair"), np.array([True, True, True]))
+        same(ow.einsum("ij,k->k", t, np.array([1, 0]), semiring="lxor_land"), np.array([False, False]))
