@@ -180,6 +180,21 @@ def test_layers_are_pruned_again() -> None:
     assert (chosen[0].weight.nse, chosen[1].linear.weight.nse) == (0, 4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_small_and_large_weights_are_told_apart(dtype: torch.dtype) -> None:
+    """Their squares are 0 or infinite in their own dtype; NaN is no weight that is gone."""
+    for scale in (1e-5, 6e4) if dtype == torch.float16 else (1e-25, 1e25):
+        layer = nn.Linear(8, 8).to(dtype)
+        weights = (torch.randperm(64).reshape(8, 8) + 1).to(dtype) * (scale / 64)
+        layer.weight.data = weights
+        for format in ("csr", "bsr(1, 1)"):
+            pruned = prune(prune(copy.deepcopy(layer), 0.5, format), 0.75, format)
+            kept = torch.where(weights >= weights.flatten().sort().values[48], weights, 0)
+            assert torch.equal(pruned.weight.detach().to_dense(), kept)
+    layer.weight.data = torch.full((8, 8), torch.nan, dtype=dtype)
+    assert prune(prune(layer, 0.5), 0.75).weight.nse == 16
+
+
 def test_frozen_layers_stay_frozen() -> None:
     layers = [
         nn.Linear(4, 4), nn.Conv2d(2, 2, 1), nn.Conv1d(4, 4, 2, groups=2), nn.LSTM(4, 4, proj_size=2), nn.GRU(2, 2, bias=False),

@@ -240,11 +240,12 @@ def _largest_of_each(weight: torch.Tensor, n: int, m: int) -> torch.Tensor:
 
 def _largest_blocks(weight: torch.Tensor, amount: float, block: tuple[int, int], is_pruned: bool) -> torch.Tensor:
     rows, columns = (-(-n // b) for n, b in zip(weight.shape, block, strict=True))
-    padded: Any = weight.new_zeros(rows * block[0], columns * block[1])
-    padded[: weight.shape[0], : weight.shape[1]] = weight
+    # squares of small numbers are 0 in narrower dtypes, and no weight that is there may be taken for one that is gone
+    padded: Any = weight.new_zeros(rows * block[0], columns * block[1], dtype=torch.float64)
+    padded[: weight.shape[0], : weight.shape[1]] = weight.abs()
     norms = padded.reshape(rows, block[0], columns, block[1]).square().sum((1, 3)).reshape(-1)
     largest = norms.topk(round(norms.numel() * (1 - amount))).indices
-    largest = largest[norms[largest] > 0] if is_pruned else largest
+    largest = largest[norms[largest] != 0] if is_pruned else largest
     blocks = torch.zeros_like(norms, dtype=torch.bool).index_fill_(0, largest, True).reshape(rows, 1, columns, 1)
     every = blocks.expand(rows, block[0], columns, block[1]).reshape(padded.shape)
     return every[: weight.shape[0], : weight.shape[1]].contiguous()
