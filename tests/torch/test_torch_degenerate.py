@@ -102,3 +102,17 @@ def test_gradients_of_all_reductions(reduction: str, operand: str, format: str) 
         if "correction 1" in reduction and operand == "one column" and axis == (2 if format == "csf" else 1):
             continue  # one element less one: there is no variance
         check(reduction, operand, format, axis)
+
+
+def test_quantiles_without_nan() -> None:
+    """Fibres of nothing but NaN too: the gradient goes to the element that is taken, and to `q`."""
+    x = torch.tensor([[np.nan, np.nan], [1, np.nan], [3, 1], [2, np.nan]], dtype=torch.float64)
+    for format, dim, interpolation in (("csr", 1, "linear"), ("coo", 0, "midpoint"), ("dense", None, "linear")):
+        results = []
+        for t in (ow.asarray(x, format=format), x.clone()):
+            leaf = (t.values if isinstance(t, ow.Tensor) else t).requires_grad_()
+            q = torch.tensor([0.2, 0.7], dtype=torch.float64, requires_grad=True)
+            out = torch.nanquantile(t, q, dim, True, interpolation=interpolation)
+            gradients = torch.autograd.grad(out.sum(), [leaf, q], allow_unused=interpolation != "linear")
+            results.append((out, gradients[0].reshape(x.shape), gradients[1]))
+        torch.testing.assert_close(*results, equal_nan=True)

@@ -150,20 +150,45 @@ def quantile(
     t: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Any:  # fmt: skip
     """The q-quantiles of all elements or along a dimension: places in the sorted fibres, and what lies between."""
+    return _quantile(t, q, dim, keepdim, interpolation, False)
+
+
+@torch_function("nanquantile")
+def nanquantile(
+    t: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Any:  # fmt: skip
+    """`quantile` of the elements that are not NaN, which are sorted in front; NaN where there is none."""
+    return _quantile(t, q, dim, keepdim, interpolation, True)
+
+
+def _quantile(t: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool) -> Any:
     axis = -1 if dim is None else dim
     vector = shaping.reshape(t, (-1,)) if dim is None else _vector(t)
-    if bool(folds.reduce("any", apply_nary(torch.isnan, vector.detach()))):
-        raise UnsupportedError("quantile of NaN\n  supported: numbers\n  help: nan_to_num first")
+    missing = apply_nary(torch.isnan, vector.detach())
+    has_missing = bool(folds.reduce("any", missing))
+    if has_missing and not skip:
+        raise UnsupportedError("quantile of NaN\n  supported: numbers\n  help: nan_to_num first, or nanquantile")
     d = axis % vector.ndim
     ranks = torch.as_tensor(_dense(q), dtype=t.dtype)
-    position = ranks.reshape(-1) * (vector.shape[d] - 1)
+    last: Any = vector.shape[d] - 1
+    if has_missing:
+        last = last - _dense(folds.reduce("sum", missing, axis=d))
+    position = ranks.reshape(-1, *(1,) * (vector.ndim - 1)) * last
+    position = position.masked_fill(position < 0, 0)  # of nothing but NaN
     low = position.detach().floor() if interpolation != "nearest" else position.detach().round()
     high = position.detach().ceil() if interpolation in ("linear", "midpoint", "higher") else low
     low = high if interpolation == "higher" else low
     ascending = ordering.sort(vector, axis=d)
-    low_values, high_values = (_dense(take(ascending, p.long(), axis=d)).movedim(d, 0) for p in (low, high))
+
+    def at(places: torch.Tensor) -> Any:
+        if has_missing:
+            found = take_along_axis(ascending, places.long().movedim(0, d), axis=d)
+        else:
+            found = take(ascending, places.reshape(-1).long(), axis=d)
+        return _dense(found).movedim(d, 0)
+
+    low_values, high_values = at(low), at(high)
     weight = torch.full_like(position, 0.5) if interpolation == "midpoint" else position - low
-    weight = weight.reshape(-1, *(1,) * (vector.ndim - 1))
     quantiles = (
         torch.lerp(low_values, high_values, weight.to(low_values.dtype))
         if interpolation in ("linear", "midpoint")

@@ -149,13 +149,11 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
         out = where(fraction > 0, between, first)
     if missing is None:
         return out.asformat("dense")
-    is_nan: Any = isnan(ascending[..., n - 1 : n])
-    if skip:
-        is_nan = np.asarray(counts) == 0
-        if not is_nan.any():
-            return out.asformat("dense")
-        warn("All-NaN slice encountered", RuntimeWarning)
-    with_nan: Tensor = where(is_nan, float("nan"), out)
+    if skip:  # of nothing but NaN the elements at the places are NaN, which torch gives the gradient to
+        if not np.all(counts):
+            warn("All-NaN slice encountered", RuntimeWarning)
+        return out.asformat("dense")
+    with_nan: Tensor = where(isnan(ascending[..., n - 1 : n]), float("nan"), out)
     return with_nan.asformat("dense")
 
 
