@@ -22,8 +22,8 @@ from ...ir.index import Access, Apply, Assignment, Expression
 from ...runtime import trace
 from ...runtime.contract import contract, sample
 from ...runtime.contraction.prepared import prepared_product
-from ...runtime.conversion.remap import canonical
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
+from ...runtime.conversion.remap import canonical
 from ...runtime.prepared_reductions import DenseResult, Result, prepared_reduction
 from ...runtime.promote import promote
 from ...runtime.strided import strided
