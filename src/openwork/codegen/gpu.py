@@ -56,7 +56,7 @@ declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()"""
 
 
-def ptx(kernel: Kernel, sm: str) -> str:
+def ptx(kernel: Kernel, sm: str = "sm_80") -> str:
     """PTX text of `kernel` for GPUs of compute capability `sm` and later.
 
     Mathematical functions become calls of libdevice (`__nv_exp`), to be linked by the caller.

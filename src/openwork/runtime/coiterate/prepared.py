@@ -129,7 +129,7 @@ class PreparedMerge:
         if self._short is not None and not numbers:
             return self._chain.run_short(storages, self._room, self._short, self.warnings)
         result = self._chain.run(storages, self._room, (*numbers, *self._passed), self.warnings)
-        if result is not None:  # so that torch records no operand
+        if result is not None and not numbers:  # torch records no operand, and all words but those of values stay
             self._runs += 1
             if self._runs == tuning.MERGE_SHORT:
                 self._short = self._chain.short(storages, self._room, self._passed)
