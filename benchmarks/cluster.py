@@ -139,7 +139,7 @@ def main(size: float = 1.0, rounds: int = 3, name: str = "") -> None:
     todo = [case for case in cases(size) if name in case[0]]
     best: dict[tuple[str, int], tuple[float, float]] = {}
     with threadpool_limits(1):
-        clusters = [LocalCluster(n_workers=k, threads_per_worker=1, dashboard_address=None) for k in (1, 2)]
+        clusters = [LocalCluster(n_workers=k, threads_per_worker=1, dashboard_address=":0") for k in (1, 2)]
         clients = [Client(c) for c in clusters]
         for name, make, method in todo:
             operand = make()

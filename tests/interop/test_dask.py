@@ -245,7 +245,7 @@ def compiled(t):
 
 def main():
     x = np.random.default_rng(0).random((400, 30)); x[x < 0.9] = 0
-    options = dict(n_workers=2, threads_per_worker=2, dashboard_address=None, host="127.0.0.1")
+    options = dict(n_workers=2, threads_per_worker=2, dashboard_address=":0", host="127.0.0.1")
     # Dask gives a task up whose workers died four times, whatever killed them: here always the same task's
     dask.config.set({"distributed.scheduler.allowed-failures": 100})
     with LocalCluster(**options) as cluster, Client(cluster) as client:

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:distributed", "igno
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     patient = {f"distributed.comm.timeouts.{kind}": "120s" for kind in ("connect", "tcp")}
-    options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with dask.config.set(patient), distributed.Client(**options, timeout=120) as c:
         yield c
 
@@ -352,7 +352,7 @@ def main():
     A = ow.random_array((n, n), density=5e-4, format="csr", rng=rng)
     x = rng.random(n)
     expected = A @ x
-    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", memory_limit="2GiB")
+    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1", memory_limit="2GiB")
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         # what is sent is what was predicted, by the bytes that the sockets of client and workers wrote
         M, X = ow.dask.BlockMatrix(A, 2), rng.random((n, 20))

@@ -25,7 +25,7 @@ import dask, numpy as np, openwork as ow
 from distributed import Client, LocalCluster
 from dask_methods import methods
 
-options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", memory_limit="1GiB")
+options = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1", memory_limit="1GiB")
 
 def checked(name, call, expected):
     assert np.allclose(call(), expected, atol=1e-5), name

@@ -168,7 +168,7 @@ def spilled(dask_worker):
 def main():
     x = np.random.default_rng(0).random((20000, 50)); x[x < 0.9] = 0
     dask.config.set({"distributed.worker.memory.target": 0.0002, "distributed.worker.memory.spill": False})
-    options = dict(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", memory_limit="1GiB")
+    options = dict(n_workers=1, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1", memory_limit="1GiB")
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         a = da.from_array(ow.asarray(x, format="csr"), chunks=(2500, 50)).persist()
         wait(a)

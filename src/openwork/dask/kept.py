@@ -57,7 +57,7 @@ class BlockTensor:
     Examples
     --------
     >>> from distributed import Client
-    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
     >>> K = ow.dask.BlockTensor(ow.asarray(np.ones((2, 2, 2)), format="csf"), 2)
     >>> K.mttkrp([None, np.ones((2, 1)), np.ones((2, 1))], 0)
     array([[4.],

@@ -31,7 +31,7 @@ class BlockMatrix(LinearOperator):  # type: ignore[misc]
     Examples
     --------
     >>> from distributed import Client
-    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    >>> client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
     >>> A = ow.dask.BlockMatrix(ow.eye_array(4, format="csr") * 2, 2)
     >>> x, info = ow.linalg.cg(A, np.ones(4))
     >>> x
