@@ -259,17 +259,6 @@ class DenseResult(Result):
         none = (None,) * len(shape)
         super().__init__(reduction, Structure(shape, dense_format(len(shape)), none, none))
 
-    def __call__(self, storage: Storage) -> Storage | None:
-        """The same, of a structure without buffers."""
-        if self.threads != pool.threads:
-            return None
-        values = self.reduction(storage)
-        if values is None:
-            return None
-        if values.ndim != 1:
-            values = values.reshape(-1)
-        return Storage.over(self.structure, self.scalar, 0, values)
-
 
 PreparedReduction = Reduction | TorchReduction | Extreme | Mean | SquareRoot | Total | TorchTotal
 
