@@ -263,3 +263,13 @@ def test_axes_are_refused_by_the_names_of_their_parameters() -> None:
     for source, destination, words in ((1.5, 0, "moveaxis: source"), (0, 1.5, "moveaxis: destination")):
         with pytest.raises(TypeError, match=words):
             moveaxis(t, source, destination)  # type: ignore[arg-type]
+
+
+def test_bitmaps_stay_bitmaps_where_extents_of_1_are_added() -> None:
+    x = np.arange(12.0) % 3
+    t = ow.asarray(x, format="bitmap")
+    for shape in ((3, 4, 1), (1, 3, 4), (3, 1, 4)):
+        r = t.reshape(shape)
+        assert np.array_equal(r.to_numpy(), x.reshape(shape))
+        assert r.any(axis=shape.index(1)).format == ow.format("bitmap")
+    assert t.reshape((12, 1)).shape == (12, 1)

@@ -269,6 +269,9 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, order: str = "C", copy: bo
     small = [n for n in target_shape if n != 1]
     if small == [n for n in t.shape if n != 1] and t.ndim and not t.format.is_dense:
         return _change_unit_dims(t, target_shape)
+    if 1 < len(small) < len(target_shape) and any(level.format.is_bitmap for level in t.format.levels):
+        # the bitmap stays over an extent of the elements; over one of 1 it would leave all others dense
+        return _change_unit_dims(reshape(t, small), target_shape)
     return remap_one(
         t,
         target_shape,
