@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import doctest
 import gc
 import os
@@ -9,6 +10,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +31,7 @@ import dask.array as da  # noqa: E402
 
 from openwork.dask import BlockMatrix, BlockTensor  # noqa: E402
 from openwork.dask.block import Block  # noqa: E402
-from openwork.dask.runner import _read  # noqa: E402
+from openwork.dask.runner import LostWorkerError, _read, attended  # noqa: E402
 
 _draw = np.random.default_rng(0)
 X = np.where(_draw.random((24, 20)) < 0.8, 0, _draw.random((24, 20)))
@@ -270,6 +272,75 @@ def test_what_a_function_raises_names_the_block(client: Any, kind: type[Exceptio
     assert gone() is None
 
 
+class TwoArgumentsError(Exception):
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} {other}")
+
+
+def raises_what_does_not_travel(b: Block, kind: str) -> int:
+    if not b.name.startswith("block 1 "):
+        return 1
+    if kind == "two arguments":
+        raise TwoArgumentsError("of the", "function")
+    error = ValueError("of the function" + "." * (20_000 if kind == "long" else 1))
+    if kind == "lock":
+        error.lock = threading.Lock()  # type: ignore[attr-defined]
+    raise error
+
+
+@pytest.mark.parametrize("kind", ["two arguments", "lock", "long"])
+def test_errors_that_cannot_be_pickled_name_the_block(client: Any, kind: str) -> None:
+    A = BlockMatrix(csr(X), 3, client=client)
+    for call in (
+        lambda: A.blocks.map(raises_what_does_not_travel, [(kind,)] * 3),
+        lambda: A.blocks.reduced(raises_what_does_not_travel, (kind,), max),
+    ):
+        with pytest.raises(ow.BlockError, match=r"block 1 \(rows.*Error: of the function") as caught:
+            call()
+        assert len(str(caught.value)) < 5000
+
+
+def product_in_a_task(x: Any) -> Any:
+    A = BlockMatrix(csr(x), 2)
+    return A @ np.ones(20), A.gram().to_numpy()
+
+
+def test_blocks_in_tasks_that_take_all_threads_of_the_workers(client: Any) -> None:
+    for product, gram in client.gather(client.map(product_in_a_task, [X, 2 * X, 3 * X], pure=False)):
+        k = gram.sum() / (X.T @ X).sum()
+        assert np.allclose(product, k**0.5 * X.sum(1))
+
+
+def test_a_worker_that_has_died_is_waited_for_as_long_as_the_scheduler_has_it() -> None:
+    """Its connection is asked for half a minute, which the scheduler's list of workers cuts short."""
+
+    class Scheduler:
+        asked = 0
+
+        async def ncores(self) -> dict[str, int]:
+            self.asked += 1
+            return {"tcp://one": 1, "tcp://two": 1} if self.asked < 2 else {"tcp://one": 1}
+
+    class Asked:
+        scheduler = Scheduler()
+
+    async def look(timeout: float | None) -> str:
+        calls = {home: asyncio.ensure_future(asyncio.sleep(30)) for home in ("tcp://one", "tcp://two")}
+        try:
+            names = {"tcp://one": ["block 0"], "tcp://two": ["block 1", "block 2"]}
+            client: Any = Asked
+            return await attended(client, calls, names, timeout)
+        finally:
+            for call in calls.values():
+                call.cancel()
+
+    with pytest.raises(LostWorkerError, match="block 1, block 2: the worker tcp://two is lost") as caught:
+        asyncio.run(look(None))
+    assert (caught.value.address, Asked.scheduler.asked) == ("tcp://two", 2)
+    Asked.scheduler.asked = -10
+    assert asyncio.run(look(0.3)) == "block 0, block 1, block 2"
+
+
 def test_blocks_forgotten_by_the_scheduler_are_computed_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openwork.dask.kept._NOTICE", 0.2)
     A = BlockMatrix(da.from_array(csr(X), chunks=(12, 20)), client=client)
@@ -372,6 +443,14 @@ def main():
             threading.Timer(0.3, os.kill, (victim, signal.SIGKILL)).start()
             for _ in range(40):
                 assert np.allclose(M @ x, expected)
+            client.wait_for_workers(2)
+            # one that died between two products: its connection is not waited for, half a minute
+            assert np.allclose(M @ x, expected)
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            time.sleep(0.5)
+            begin = time.monotonic()
+            assert np.allclose(M @ x, expected)
+            assert time.monotonic() - begin < 25
             client.wait_for_workers(1)
         # a slow worker
         slow = next(iter(client.run(os.getpid).values()))

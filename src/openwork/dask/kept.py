@@ -7,17 +7,19 @@ of a Tensor are sent again by the client.
 
 from __future__ import annotations
 
+import math
 import time
 from asyncio import gather
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from itertools import pairwise
 from itertools import product as cartesian
 from typing import Any
 
 import dask
 import numpy as np
-from distributed import Client, TimeoutError, default_client, wait
+from distributed import Client, TimeoutError, get_client, wait
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
@@ -29,7 +31,7 @@ from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from . import block as blocks
 from .partition import Array, Indices, Partition, length, partition, sent_bytes
-from .runner import BlockRunner, LostWorkerError, RaisedError, named, run_on_workers
+from .runner import BlockRunner, LostWorkerError, RaisedError, fetched, in_own_thread, named, run_on_workers
 
 __all__ = ["BlockTensor"]
 
@@ -38,6 +40,8 @@ _PATIENCE = 60
 """Seconds to wait for a worker where all are gone."""
 _NOTICE = 5
 """Seconds in which the scheduler notices that a worker has gone."""
+_LOOK = 0.5
+"""Seconds of waiting for tasks after which workers and blocks are looked at."""
 
 
 class BlockTensor:
@@ -189,15 +193,17 @@ class BlockTensor:
             return self.map(function, [arguments])[0]
 
         def tree() -> Any:
+            self._located = None  # tasks that read a block which has gone would never run
             self._homes()
-            parts = self.client.map(_apply, self.futures, function=function, arguments=arguments, pure=False)
+            leaves = parts = self.client.map(_apply, self.futures, function=function, arguments=arguments, pure=False)
             while len(parts) > 1:
                 pairs = [
                     self.client.submit(merge, parts[k], parts[k + 1], pure=False) for k in range(0, len(parts) - 1, 2)
                 ]
                 parts = pairs + parts[2 * len(pairs) :]
             try:
-                return self.client.gather(parts, direct=True)[0]
+                self._wait(parts, leaves, "no result")
+                return fetched(self.client, parts[0])
             finally:
                 parts[0].release()  # else an error that it has keeps these frames, and they keep it
 
@@ -213,6 +219,7 @@ class BlockTensor:
 
     def _attempted(self, call: Callable[[], Any]) -> Any:
         """The result of a call; what was lost with a worker is made again before the next attempt."""
+        in_own_thread()
         try:
             return self._attempts(call)
         except Exception as error:
@@ -238,8 +245,9 @@ class BlockTensor:
             lost = ", ".join(self.names[k] for k in self._gone())
         except OSError:  # the scheduler has gone too
             lost = ""
+        lost = lost or getattr(error, "names", "") or f"one of {len(self.names)} blocks from {self.names[0]} on"
         raise BlockError(
-            f"{lost or 'a block'} could not be had in {_ATTEMPTS} attempts: {error}\n  help: the logs of the workers"
+            f"{lost} could not be had in {_ATTEMPTS} attempts: {error}\n  help: the logs of the workers"
         ) from error
 
     def _run(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -271,20 +279,46 @@ class BlockTensor:
                 raise CommClosedError(f"no worker has {self.names[homes.index('')]}")
             for home in set(homes) - set(self._runners):
                 self._runners[home] = self.client.submit(BlockRunner, actor=True, workers=[home], pure=False)
-            wait(list(self._runners.values()), timeout=_PATIENCE)
+            for home in set(homes):
+                self._wait_for_runner(home, [n for n, h in zip(self.names, homes, strict=True) if h == home])
             self._located = homes
         return self._located
 
     def _wait_for_blocks(self) -> None:
         """Until all blocks are made. Raises what went wrong with one."""
-        try:
-            wait([f for f in self.futures if not f.done()], timeout=self.timeout)
-        except TimeoutError:
-            late = ", ".join(name for name, f in zip(self.names, self.futures, strict=True) if not f.done())
-            raise BlockError(f"{late}: not there in {self.timeout} s\n  help: timeout=, or smaller chunks") from None
+        self._wait(self.futures, self.futures, "not there")
         for f in self.futures:
             if f.status == "error":
                 f.result()
+
+    def _wait(self, futures: Sequence[Any], of_blocks: Sequence[Any], what: str) -> None:
+        """Until all futures are done. Raises BlockError with the blocks that are late, of which each has a future, or
+        for which there is no worker; CommClosedError where blocks are lost meanwhile."""
+        start, alone = time.monotonic(), 0.0
+        while waiting := [f for f in futures if not f.done()]:
+            end = math.inf if self.timeout is None else start + self.timeout
+            with suppress(TimeoutError):
+                wait(waiting, timeout=max(min(_LOOK, end - time.monotonic()), 0))
+                continue
+            lost = [n for n, f in zip(self.names, self.futures, strict=True) if f.status in ("cancelled", "lost")]
+            if lost:
+                raise CommClosedError(f"{', '.join(lost)} gone")
+            alone = 0.0 if self.client.nthreads() else alone or time.monotonic()
+            late = ", ".join(name for name, f in zip(self.names, of_blocks, strict=True) if not f.done())
+            if time.monotonic() >= end:
+                raise BlockError(f"{late}: {what} in {self.timeout} s\n  help: timeout=, or smaller chunks")
+            if alone and time.monotonic() > alone + _PATIENCE:
+                raise BlockError(f"{late}: no worker in {_PATIENCE} s\n  help: start workers for {self.client}")
+
+    def _wait_for_runner(self, home: str, names: list[str]) -> None:
+        """Until a worker has its actor. Raises LostWorkerError where it goes before that."""
+        end = time.monotonic() + _PATIENCE
+        while not self._runners[home].done():
+            with suppress(TimeoutError):
+                wait(self._runners[home], timeout=_LOOK)
+                break
+            if home not in self.client.nthreads() or time.monotonic() > end:
+                raise LostWorkerError(home, names, "it takes no tasks")
 
     def _gone(self) -> list[int]:
         """The blocks that no worker has."""
@@ -329,8 +363,9 @@ class BlockTensor:
 
 
 def _last_client() -> Client:
+    """The client that was made last; in a task its worker's."""
     try:
-        return _checked(default_client())
+        return _checked(get_client())
     except ValueError as error:
         raise UnsupportedError(
             "BlockTensor: there is no client of distributed\n  help: distributed.Client() before it, or client="

@@ -7,24 +7,40 @@ tasks. An actor on each worker looks the blocks up there, so that a product cost
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from distributed import Client, get_worker
+from dask import config
+from distributed import Client, get_worker, secede
 from distributed.comm import CommClosedError
-from distributed.protocol import to_serialize
+from distributed.protocol import pickle, to_serialize
+from distributed.threadpoolexecutor import thread_state as pool_thread
+from distributed.utils import truncate_exception
+from distributed.worker import thread_state as task_thread
 
 from ..errors import BlockError
 
-__all__ = ["BlockRunner", "LostWorkerError", "RaisedError", "named", "run_on_workers"]
+__all__ = [
+    "BlockRunner", "LostWorkerError", "RaisedError", "attended", "fetched", "in_own_thread", "named", "run_on_workers",
+]  # fmt: skip
+
+
+_LONGEST = 2000
+"""Characters of an error's text."""
+_FIRST_LOOK = 0.25
+_LAST_LOOK = 5.0
+"""Seconds of waiting after which the scheduler is asked for its workers: at first, and at most."""
 
 
 class LostWorkerError(OSError):
     """A worker that does not answer, or has not got a block that it had."""
 
-    def __init__(self, address: str, text: object) -> None:
-        super().__init__(f"{address}: {text}")
-        self.address = address
+    def __init__(self, address: str, names: Sequence[str], text: object) -> None:
+        self.address, self.names = address, ", ".join(names)
+        super().__init__(
+            f"{self.names or 'a block'}: the worker {address} is lost: {text}\n  help: the logs of the workers"
+        )
 
 
 class RaisedError(Exception):
@@ -89,12 +105,76 @@ def _read(data: Any, key: Any, name: str) -> Any:
 
 
 def named(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """`function(*arguments)`; what it raises says of which block it was."""
+    """`function(*arguments)`; what it raises says of which block it was, on the way to the client too.
+
+    Raises BlockError with the text of what does not keep its notes there: what cannot be pickled, or is too long.
+    """
     try:
         return function(*arguments)
     except Exception as error:
         error.add_note(f"in {name}")
-        raise
+        if _travels(error):
+            raise
+        text = f"{name}: {type(error).__name__}: {str(error)[:_LONGEST]}"
+    raise BlockError(text)  # here, as it would take the other along as its context
+
+
+def _travels(error: Exception) -> bool:
+    """Whether `distributed` makes an error of the same type and notes of what it sends of one."""
+    try:
+        again = pickle.loads(pickle.dumps(truncate_exception(error, config.get("distributed.admin.max-error-length"))))
+    except Exception:
+        return False
+    return type(again).__name__ == type(error).__name__ and getattr(again, "__notes__", None) == error.__notes__
+
+
+def in_own_thread() -> None:
+    """Take the thread of a task that waits for blocks out of its worker's, which compute them: `distributed.secede`."""
+    if getattr(pool_thread, "proceed", False) and hasattr(task_thread, "key"):
+        secede()
+
+
+async def attended(
+    client: Client, calls: Mapping[str, asyncio.Future[Any]], names: Mapping[str, Sequence[str]], timeout: float | None
+) -> str:
+    """Wait for calls to the workers at these addresses, at most so many seconds -> the names of blocks that are late.
+
+    A worker that has died is asked for its connection for half a minute; the scheduler knows at once. So it is asked,
+    after a while and then ever more rarely. Raises LostWorkerError, and what a call raises.
+    """
+    clock = asyncio.get_running_loop().time
+    end, look = math.inf if timeout is None else clock() + timeout, _FIRST_LOOK
+    while True:
+        done, _ = await asyncio.wait(
+            calls.values(), timeout=min(look, max(end - clock(), 0)), return_when=asyncio.FIRST_EXCEPTION
+        )
+        for one in done:
+            one.result()
+        waiting = [home for home, one in calls.items() if not one.done()]
+        if not waiting:
+            return ""
+        if clock() >= end:
+            return ", ".join(name for home in waiting for name in names[home])
+        there = await client.scheduler.ncores()
+        for home in waiting:
+            if home not in there and not calls[home].done():
+                raise LostWorkerError(home, names[home], "it is no worker of the scheduler any more")
+        look = min(2 * look, _LAST_LOOK)
+
+
+def fetched(client: Client, future: Any) -> Any:
+    """The result of a future that is done. Raises LostWorkerError where its worker dies meanwhile."""
+
+    async def fetch() -> Any:
+        homes = (await client.scheduler.who_has(keys=[future.key])).get(future.key) or [""]
+        call = asyncio.ensure_future(client.gather(future, direct=True, asynchronous=True))
+        try:
+            await attended(client, {homes[0]: call}, {homes[0]: [str(future.key)]}, None)
+        finally:
+            call.cancel()
+        return call.result()
+
+    return client.sync(fetch)
 
 
 def run_on_workers(
@@ -117,26 +197,20 @@ def run_on_workers(
                 actor=runners[home].key, function="run", args=[to_serialize(x) for x in message], kwargs={}
             )
         except (OSError, CommClosedError, KeyError) as error:  # KeyError: a worker at this address without the actor
-            raise LostWorkerError(home, error) from error
+            raise LostWorkerError(home, message[2], error) from error
         if reply["status"] != "OK":
             raise RaisedError(reply["exception"])
         if reply["result"] is None:
-            raise LostWorkerError(home, "blocks have gone")
+            raise LostWorkerError(home, message[2], "blocks have gone")
         found: list[Any] = reply["result"]
         return found
 
     async def all_calls() -> list[Any]:
         calls = {home: asyncio.ensure_future(call(home, numbers)) for home, numbers in groups.items()}
         try:
-            done, _ = await asyncio.wait(calls.values(), timeout=timeout, return_when=asyncio.FIRST_EXCEPTION)
-            for one in done:
-                one.result()
-            late = sorted(k for home, one in calls.items() if not one.done() for k in groups[home])
+            late = await attended(client, calls, {home: [names[k] for k in groups[home]] for home in groups}, timeout)
             if late:
-                raise BlockError(
-                    f"{', '.join(names[k] for k in late)}: no result in {timeout} s"
-                    "\n  help: timeout=, or fewer rows in it"
-                )
+                raise BlockError(f"{late}: no result in {timeout} s\n  help: timeout=, or fewer rows in it")
         finally:
             for one in calls.values():
                 one.cancel()
