@@ -350,6 +350,10 @@ RECORDED_PRODUCT = _tuned(
     1 << 16, "elements", "of every operand up to which the launches of a recorded product are kept",
     "the first one runs twice",
 )  # fmt: skip
+RECORDED_MERGE = _tuned(
+    1 << 20, "elements", "of every operand and result up to which the places of a recorded merge are kept",
+    "A + B of 10^5 elements: 14 ms to find them, 0.5 to use them; 16 bytes for each element",
+)  # fmt: skip
 SLICE_SMALL = _tuned(
     1 << 16, "values", "of a tensor up to which one thread takes rows from it",
     "some microseconds of work",

@@ -37,6 +37,7 @@ class PreparedCall:
         "call",
         "index_buffers",
         "inputs",
+        "is_short",
         "long_rows",
         "out",
         "pack",
@@ -85,7 +86,8 @@ class PreparedCall:
         self.short: Callable[..., int] | None = None
         """the whole call as a function of values, dense operands and result, arrays of NumPy or addresses, where it is
         short; see `codegen.short_call`"""
-        if self.range is not None and _work(problem, prepared.schedule.driver) + (size or 0) <= SHORT:
+        self.is_short = _work(problem, prepared.schedule.driver) + (size or 0) <= SHORT
+        if self.range is not None and self.is_short:
             self.short = bound(prepared.executable, self.words, slots, *self.range)
 
     @property

@@ -16,12 +16,14 @@ from ..ir.index import Assignment
 from ..ir.types import COMPLEX
 from ..storage.buffers import address, is_torch, numpy_dtype, scalar_name, scalar_of
 from ..storage.memory import LARGE
+from ..storage.recorded import bare
 from ..storage.storage import Storage
 from ..storage.structure import Structure
 from ..storage.watch import NOTHING
+from .contract import contract
 from .formats import dense_format
 from .full_sum import is_row, row_launch
-from .gradient_hook import tracked
+from .gradient_hook import rule, tracked
 from .prepared import PreparedCall, key_of, recall
 from .prepared_moves import is_plain
 from .prepared_results import template
@@ -35,6 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 _Make = Callable[..., np.ndarray[Any, Any]]
+ASKED_LATER = object()
 
 
 class Reduction:
@@ -68,13 +71,20 @@ class Reduction:
 
 
 class TorchReduction:
-    """`Reduction` over values of torch's, into a tensor; None where torch records what happens to the values."""
+    """`Reduction` over values of torch's, into a tensor; recorded sums have the rule "recorded_sum".
 
-    __slots__ = ("_forward", "_level", "dtype", "like", "make", "prepared_call", "start")
+    None where torch records what happens to the values and there is no such rule, or a transform takes part.
+    """
 
-    def __init__(self, prepared_call: PreparedCall, like: Any, start: Any = 0) -> None:
+    __slots__ = (
+        "_forward", "_is_recording", "_level", "_record", "dtype", "like", "make", "prepared_call", "start", "stmt",
+    )  # fmt: skip
+
+    def __init__(self, stmt: Assignment, prepared_call: PreparedCall, like: Any, start: Any = 0) -> None:
         torch, writes_all = sys.modules["torch"], prepared_call.prepared.schedule.writes_all
         self._level, self._forward = torch._C._functorch.maybe_current_level, torch.autograd.forward_ad
+        self._is_recording, self.stmt = torch.is_grad_enabled, stmt
+        self._record: Any = ASKED_LATER
         self.prepared_call, self.dtype, self.like = prepared_call, like.dtype, template(like)
         self.make = torch.empty_like if writes_all else torch.zeros_like
         self.start = 0 if writes_all else start
@@ -86,8 +96,12 @@ class TorchReduction:
 
     def __call__(self, storage: Storage) -> Any:
         values = storage.values
-        if values.requires_grad or self._forward._current_level >= 0 or self._level() is not None:
+        if self._forward._current_level >= 0 or self._level() is not None:
             return None
+        if values.requires_grad and self._is_recording():
+            if self._record is ASKED_LATER:
+                self._record = rule("recorded_sum")(self.stmt, storage)
+            return None if self._record is None else self._record(self, storage)
         out = self.make(self.like)
         if self.start:
             out.fill_(self.start)
@@ -95,7 +109,7 @@ class TorchReduction:
             if code := short(values.data_ptr(), out.data_ptr()):
                 self.prepared_call.end(code)
             return out
-        self.prepared_call.start(address(values), (), address(out))
+        self.prepared_call.start(address(values.detach()), (), address(out))
         return out
 
 
@@ -103,15 +117,20 @@ def prepared_reduction(stmt: Assignment, s: Storage, scalar: str, result: Any) -
     """The prepared call of a statement that reduces one storage and has just given `result`; None where there is none
     for other values: of half precision, or where torch records them."""
     (name,) = {access.tensor for access in stmt.accesses}
+    if is_torch(s.values) and tracked((s.values, result)):
+        if compute_scalar(scalar) != scalar or not is_plain(s.values) or s.device != "cpu":
+            return None
+        s = s.with_values(bare(s.values))
+        contract(stmt, {name: s}, scalar, s.values)
     prepared = recall(s, key_of(stmt, scalar, {name: s}))
     if prepared is None or compute_scalar(scalar) != scalar:
         return None
     start = identity(stmt.reduction, scalar).value
     if type(result) is np.ndarray:
         return Reduction(prepared, result, start)
-    if not is_torch(result) or not is_plain(s.values) or tracked((s.values, result)) or scalar in COMPLEX:
+    if not is_torch(result) or not is_plain(s.values) or scalar in COMPLEX:
         return None
-    return TorchReduction(prepared, result, start)
+    return TorchReduction(stmt, prepared, result.detach(), start)
 
 
 class Extreme:

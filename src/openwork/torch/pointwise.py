@@ -12,26 +12,15 @@ from typing import Any
 
 import torch
 
-from ..compiler.fill import is_missing
 from ..ir.loop import Cast, Const, Expr, Op, Var
 from ..ir.types import COMPLEX, FLOATS
-from ..runtime.coiterate.prepared import PreparedMerge
-from ..runtime.coiterate.run import run_merge as run
 from ..runtime.values import apply
 from ..storage.buffers import as_array, torch_dtype
-from ..storage.recorded import is_dual, is_transformed, outside
+from ..storage.recorded import is_dual, is_transformed
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .permutation_gradient import (
-    detached_storage,
-    element_mask,
-    gather_by_numbers,
-    structure_of,
-    value_numbers_at,
-    without_duplicates,
-)
 
-__all__ = ["DIFFERENTIABLE", "WithGradientOf", "dense_result", "evaluate", "run_merge", "with_gradient_of"]
+__all__ = ["DIFFERENTIABLE", "WithGradientOf", "dense_result", "evaluate", "with_gradient_of"]
 
 DIFFERENTIABLE = frozenset((*FLOATS, *COMPLEX))
 """The scalar types that have gradients."""
@@ -109,29 +98,6 @@ def _where_specified(e: Expr, values: Mapping[str, Any], specified: Mapping[str,
             masks = [h for a in args if (h := _where_specified(a, values, specified)) is not None]
             return None if not masks else reduce(torch.logical_and, masks)
     return None
-
-
-_run = outside()(run)
-
-
-def run_merge(call: PreparedMerge, storages: tuple[Storage, ...]) -> Storage:
-    """The rule of `runtime.coiterate.run.run_merge`."""
-    plan = call.schedule
-    if plan.scalar not in DIFFERENTIABLE:
-        return _run(call, tuple(detached_storage(s) for s in storages))
-    result_storage = _run(call, tuple(structure_of(s) for s in storages))
-    values, specified, elements = {}, {}, element_mask(result_storage)
-    for (name, dims), s in zip(plan.dims.items(), storages, strict=True):
-        s, numbers = without_duplicates(s), value_numbers_at(without_duplicates(s), result_storage, dims)
-        missing = is_missing(plan.regions.fills[name])
-        if missing:
-            specified[name] = numbers > 0
-        values_taken = gather_by_numbers(s.values, numbers, [1 if missing else s.fill_value])
-        values[name] = values_taken if elements is None else values_taken.masked_fill(~elements, 1)
-    computed = evaluate(plan.regions.expr, values, specified).to(result_storage.values.dtype)
-    return result_storage.with_values(
-        with_gradient_of(result_storage.values, computed.expand_as(result_storage.values))
-    )
 
 
 def dense_result(op: str, s: Storage, array: Any, narrow: Any, stmt: Any, left: bool, shape: tuple[int, ...]) -> Any:

@@ -8,56 +8,19 @@ finds them by the shape of X. Gradients of gradients run as any statement again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ..checked import CHECKED
 from ..ir.index import Assignment
 from ..runtime.prepared import PreparedCall, key_of, recall
-from ..runtime.prepared_results import template
 from ..runtime.strided import strided
-from ..storage.buffers import address, scalar_of
+from ..storage.buffers import scalar_of
 from ..storage.storage import Storage
+from .prepared_launch import PreparedLaunch
 from .single_operand import Product, gradients_of, plain_apply, statement_of
 
-__all__ = ["PreparedLaunch", "PreparedStep", "prepared_step"]
-
-
-class PreparedLaunch:
-    """A prepared launch: values and contiguous dense operands of known shapes -> a new tensor."""
-
-    __slots__ = ("dtype", "like", "make", "prepared_call")
-
-    def __init__(self, prepared: PreparedCall, like: torch.Tensor, *, zero: bool) -> None:
-        self.prepared_call, self.dtype = prepared, like.dtype
-        self.like = template(like.detach())
-        self.make = torch.zeros_like if zero else torch.empty_like
-
-    def __call__(self, values: torch.Tensor, *dense: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = self.make(self.like)
-        if (short := self.prepared_call.short) is not None:
-            first = dense[0].data_ptr()
-            if len(dense) == 1:
-                code = short(values.data_ptr(), first, out.data_ptr())
-            else:
-                code = short(values.data_ptr(), first, *[x.data_ptr() for x in dense[1:]], out.data_ptr())
-            if code:
-                self.prepared_call.end(code)
-            return out
-        if len(dense) == 1:
-            self.prepared_call.start_one(_address(values), _address(dense[0]), _address(out))
-        else:
-            self.prepared_call.start(_address(values), [_address(x) for x in dense], _address(out))
-        return out
-
-
-def _checked_address(x: torch.Tensor) -> int:
-    return address(x.detach())
-
-
-_address: Callable[[torch.Tensor], int] = _checked_address if CHECKED else torch.Tensor.data_ptr
+__all__ = ["PreparedStep", "prepared_step"]
 
 
 class PreparedStep:

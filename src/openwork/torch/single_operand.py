@@ -26,17 +26,23 @@ from ..errors import UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..ir.index import accesses as accesses_of
 from ..runtime import contract as statements
+from ..runtime import trace
 from ..runtime.coiterate.types import typed
-from ..runtime.prepared import sparse_operand
+from ..runtime.prepared import key_of, recall, remember, sparse_operand
+from ..runtime.promote import compute_scalar
 from ..runtime.strided import Strided, strided
-from ..storage.buffers import Array, as_array, is_torch, scalar_of
-from ..storage.recorded import bare, is_recorded, outside
+from ..storage.buffers import Array, as_array, is_torch, length, scalar_of
+from ..storage.recorded import bare, is_recorded, is_transformed, outside
 from ..storage.storage import Storage
 from .batched import map_batch
 from .permutation_gradient import detached_storage, element_mask, structure_of
 from .pointwise import DIFFERENTIABLE, evaluate
+from .prepared_launch import PreparedLaunch
 
-__all__ = ["Product", "apply_untransformed", "contract", "gradients_of", "product", "run", "sample", "statement_of"]
+__all__ = [
+    "Product", "apply_untransformed", "contract", "gradients_of", "product", "run", "sample",
+    "keep_sampled", "statement_of",
+]  # fmt: skip
 
 Indices = tuple[str, ...]
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
@@ -96,8 +102,107 @@ def plain_apply(function: Any) -> Any:
     return super(torch.autograd.Function, function).apply
 
 
-@outside()
 def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The product of what torch does not record, by the launch that is kept for these shapes and strides."""
+    if trace.steps or torch._C._functorch.maybe_current_level() is not None:
+        return _run(spec, values, dense)
+    s = spec.structure
+    key = _launch_key(spec, values is not None, dense)
+    launch = s.plans.products.get(key)
+    is_plain = values is None or (values.dtype is s.values.dtype and values.is_contiguous() and _has_memory(values))
+    for x in dense:
+        is_plain = is_plain and _has_memory(x)
+    if launch is not None and is_plain and launch.valid:
+        result: torch.Tensor = launch(values, *dense)
+        return result
+    result = _run(spec, values, dense)
+    if is_plain and launch is None:
+        _keep_launch(s, key, spec, values is not None, dense, result)
+    return result
+
+
+def _has_memory(x: torch.Tensor) -> bool:
+    """Whether a tensor is what its memory says, at an address that kernels take."""
+    at = x.data_ptr()
+    return at != 0 and not (at % x.element_size() or x.is_neg() or (x.is_complex() and x.is_conj()))
+
+
+class _Sampled:
+    """A sampled product of a pattern and tensors of known shapes, strides and dtype: a launch, or its recorded form.
+
+    None where a transform or a tangent takes part, or the launch holds no more.
+    """
+
+    __slots__ = ("_forward", "_level", "at", "dense", "launch", "scalar")
+
+    def __init__(self, stmt: Assignment, scalar: str, launch: PreparedLaunch) -> None:
+        self.at, self.dense = _parts(stmt)
+        self.scalar, self.launch = scalar, launch
+        self._forward, self._level = torch.autograd.forward_ad, torch._C._functorch.maybe_current_level
+
+    def __call__(self, s: Storage, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor | None:
+        """The values at the elements of a storage."""
+        if self._forward._current_level >= 0 or self._level() is not None or not self.launch.valid:
+            return None
+        if (a.requires_grad or b.requires_grad) and torch.is_grad_enabled():
+            spec = Product(structure_of(s), self.at, self.dense, None, self.scalar)
+            recorded: torch.Tensor = apply_untransformed(_Differentiable, spec, None, a, b)
+            return recorded
+        return self.launch(None, a, b) if _has_memory(a) and _has_memory(b) else None
+
+
+def keep_sampled(key: Any, stmt: Assignment, s: Storage, a: torch.Tensor, b: torch.Tensor) -> None:
+    """Keep a sampled product of a pattern with two plain tensors under this key of the structure's products."""
+    scalar = _SAMPLED.get(a.dtype)
+    if scalar is None or a.dtype is not b.dtype or is_transformed(a) or is_transformed(b) or 0 in (*a.shape, *b.shape):
+        return
+    at, dense = _parts(stmt)
+    spec, operands = Product(structure_of(s), at, dense, None, scalar), (bare(a), bare(b))
+    run(spec, None, operands)
+    launch = spec.structure.plans.products.get(_launch_key(spec, False, operands))
+    if launch is not None:
+        remember(s, key, _Sampled(stmt, scalar, launch))
+
+
+def _launch_key(spec: Product, valued: bool, dense: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    """The key of a product's launch: what it depends on beside the structure."""
+    return (spec.at, spec.dense, spec.out, spec.scalar, valued, *[(x.shape, x.stride(), x.dtype) for x in dense])
+
+
+_SAMPLED = {torch.float32: "f32", torch.float64: "f64"}
+
+
+@lru_cache(maxsize=64)
+def _parts(stmt: Assignment) -> tuple[Indices, tuple[Indices, ...]]:
+    """The indices of the pattern, and those of the dense operands."""
+    factors = _factors(stmt.rhs)
+    assert factors is not None
+    (at,) = (access.indices for access, valued in factors if not valued)
+    return at, tuple(access.indices for access, valued in factors if valued)
+
+
+def _keep_launch(
+    s: Storage, key: Any, spec: Product, valued: bool, dense: Sequence[torch.Tensor], result: torch.Tensor
+) -> None:
+    """Keep the launch of a product that has just run, with the structure, where it is one for all values."""
+    if compute_scalar(spec.scalar) != spec.scalar or s.device != "cpu" or not result.is_contiguous():
+        return
+    stmt = statement_of(spec.at, spec.dense, spec.out, valued)
+    views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
+    prepared = recall(s, key_of(stmt, spec.scalar if spec.out is not None else f"{spec.scalar} shared", views))
+    if prepared is None or any(on_line for *_, on_line in prepared.inputs):
+        return
+    schedule = prepared.prepared.schedule
+    if spec.out is None:
+        has_padding = s.format.blocksize is not None or s.format.is_dense or s.nse != length(s.values)
+        zero = has_padding or not schedule.no_alias
+    else:
+        zero = not schedule.writes_all
+    remember(s, key, PreparedLaunch(prepared, result, zero=zero, ranks=[x.ndim for x in dense]))
+
+
+@outside()
+def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
     s = spec.structure
     if values is not None and (values.data_ptr() != s.values.data_ptr() or values.dtype != s.values.dtype):
         s = s.with_values(values.detach().contiguous())

@@ -79,12 +79,13 @@ class PreparedScaling:
             self._executable = shared_kernel(f"scale {scalar}", lambda: scale_kernel(scalar))
             self.start = bound(self._executable, [len(values), 0, 0], (1, 2))
 
-    def is_quiet(self, values: Any, number: float) -> bool:
-        """Whether no warning and no derivative depends on what is done to these values."""
+    def is_quiet(self, values: Any, number: float, *, written: bool = True) -> bool:
+        """Whether no warning depends on what is done to these values, and no derivative that torch does not record:
+        where they are `written` to, none at all."""
         if self.limit is not None:
             few = type(values) is np.ndarray and len(values) <= FEW
             return few and (number <= 1 or bool(vdot(values, values) <= self.limit))
-        if values.requires_grad or _forward._current_level >= 0:
+        if (written and values.requires_grad) or _forward._current_level >= 0:
             return False
         return _torch._C._functorch.maybe_current_level() is None
 
@@ -101,7 +102,7 @@ def scaled(op: str, t: Tensor, number: Any, left: bool) -> Tensor | None:
     """`t op number`, or `number op t`, by a prepared scaling; None where none holds."""
     s = t._storage
     prepared = (s._plans or s.plans).maps.get((op, left))
-    if prepared is None or not LEAST < number < LARGEST or not prepared.is_quiet(s.values, number):
+    if prepared is None or not LEAST < number < LARGEST or not prepared.is_quiet(s.values, number, written=False):
         return None
     return Tensor._from_storage(s.with_own_values(prepared.function(s.values, float(number))))
 

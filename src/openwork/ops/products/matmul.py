@@ -14,10 +14,11 @@ from ...late import late
 from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.prepared import prepared_product
+from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import operation
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
-from ...storage.buffers import Array, library_of
+from ...storage.buffers import Array, is_torch, library_of
 from ...storage.storage import Storage
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
@@ -115,9 +116,14 @@ def _matmul(a: Any, b: Any) -> Any:
     a, b = one_library(adopt_foreign(a), adopt_foreign(b))
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0]:
-        prepared_result = prepared_product(a._storage, b._storage)
+        recorded = is_torch(a._raw_storage.values) and tracked((a._raw_storage.values, b._raw_storage.values))
+        prepared_result = (rule("prepared_spgemm") if recorded else prepared_product)(a._storage, b._storage)
         if prepared_result is not None:
             return Tensor._from_storage(prepared_result)
+        if recorded and not (a.format.is_dense or b.format.is_dense):
+            product = sparse_matmul(a, b)
+            rule("keep_spgemm")(a._storage, b._storage, product._storage)
+            return product
     a, b = sparse_or_array(a), sparse_or_array(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         _check_shapes(tuple(a.shape), tuple(b.shape))

@@ -10,7 +10,10 @@ from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...ir.index_text import parse_expression
 from ...late import late
+from ...runtime import trace
+from ...runtime.gradient_hook import rule
 from ...runtime.operation import operation
+from ...storage.buffers import is_torch
 from ...tensor.lazy import is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
@@ -55,6 +58,21 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
            [0., 3.]])
     """
 
+    if hasattr(a, "stride") and type(a) is type(b) and type(mask) is Tensor and not trace.steps:
+        s = mask._storage
+        key = ("sddmm", a.shape, b.shape, a.stride(), b.stride(), a.dtype, b.dtype)
+        prepared = (s._plans or s.plans).products.get(key)
+        if prepared is not None and (values := prepared(s, a, b)) is not None:
+            return Tensor._from_storage(s.with_values(values, 0))
+        result = _sampled(mask, a, b)
+        if prepared is None and s.library == "torch" and s.device == "cpu" and s.format.is_unique and is_torch(a):
+            rule("keep_sampled")(key, _SDDMM, s, a, b)
+        return result
+    return _sampled(mask, a, b)
+
+
+def _sampled(mask: Any, a: Any, b: Any) -> Any:
+    """`sddmm` by the general road."""
     mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))
     mask, a, b = one_library(adopt_foreign(mask), sparse_or_array(a), sparse_or_array(b))
     if (

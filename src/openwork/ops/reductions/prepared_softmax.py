@@ -8,6 +8,7 @@ the launches see.
 
 from __future__ import annotations
 
+import math
 import sys
 from functools import lru_cache
 from typing import Any
@@ -18,13 +19,15 @@ from ... import tuning
 from ...ir.index import Access, Apply, Assignment, Literal
 from ...runtime import trace
 from ...runtime.contract import contract, sample
+from ...runtime.gradient_hook import rule
 from ...runtime.prepared import PreparedCall, key_of, recall
 from ...runtime.prepared_moves import NEVER, ONCE, is_plain
+from ...runtime.prepared_reductions import ASKED_LATER
 from ...runtime.prepared_results import template
 from ...runtime.strided import strided
 from ...runtime.values import apply
 from ...storage.buffers import address, numpy_dtype, to_numpy
-from ...storage.recorded import is_recorded
+from ...storage.recorded import bare
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from ...tensor.tensor import Tensor
@@ -38,32 +41,48 @@ KEPT = tuning.MOVES_KEPT
 class _Softmax:
     """The launches of one structure, axis and type of values."""
 
-    __slots__ = ("dtype", "largest", "like", "quotient", "rows", "shifted", "short", "total")
+    __slots__ = ("_record", "dtype", "largest", "like", "quotient", "rows", "shifted", "short", "stmt", "total")
 
     def __init__(
-        self, s: Storage, rows: tuple[int, ...], launches: tuple[PreparedCall, PreparedCall, PreparedCall, PreparedCall]
+        self,
+        s: Storage,
+        stmt: Assignment,
+        rows: tuple[int, ...],
+        launches: tuple[PreparedCall, PreparedCall, PreparedCall, PreparedCall],
     ) -> None:
         self.largest, self.shifted, self.total, self.quotient = launches
         self.rows, self.dtype, self.like = rows, numpy_dtype(s.scalar), template(s.values)
         short = [launch.short for launch in launches if launch.short is not None]
         self.short = tuple(short) if len(short) == len(launches) else None
+        self.stmt = stmt
+        self._record: Any = ASKED_LATER
 
     def run(self, s: Storage) -> Storage | None:
-        """The softmax of a storage; None where torch records or transforms its values, or the launches hold no more."""
-        values = s.values
+        """The softmax of a storage; None where torch transforms its values, or the launches hold no more."""
         if not self.largest.valid:
             return None
-        like = self.like
-        if like is not None and not _is_plain(values):
+        if self.like is None:
+            return s.with_own_values(self._launch(s.values))
+        torch = sys.modules["torch"]
+        if torch.autograd.forward_ad._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None:
             return None
+        if not s.values.requires_grad or not torch.is_grad_enabled():
+            return s.with_own_values(self._launch(s.values))
+        if self._record is ASKED_LATER:
+            self._record = rule("recorded_softmax")(self.stmt, s, math.prod(self.rows))
+        return None if self._record is None else s.with_own_values(self._record(self._launch, s.values))
+
+    def _launch(self, values: Any) -> Any:
+        """The softmax of values that are not recorded."""
+        like = self.like
         torch: Any = None if like is None else sys.modules["torch"]
         shifted: Any = np.empty(len(values), self.dtype) if torch is None else torch.empty_like(like)
         out: Any = np.empty(len(values), self.dtype) if torch is None else torch.empty_like(like)
         rows = np.empty(self.rows, self.dtype)
         rows.fill(-np.inf)
         if self.short is None:
-            self._run((s._addresses or s.addresses)[-1], shifted, rows, address(out))
-            return s.with_own_values(out)
+            self._run(address(values if torch is None else values.detach()), shifted, rows, address(out))
+            return out
         largest, shift, total, quotient = self.short
         begin, where, end = values, shifted, out
         if torch is not None:
@@ -74,7 +93,7 @@ class _Softmax:
         rows.fill(0)
         if code := total(where, rows) or quotient(where, rows, end):
             self.total.end(code)
-        return s.with_own_values(out)
+        return out
 
     def _run(self, begin: int, shifted: Any, rows: np.ndarray[Any, Any], end: int) -> None:
         """The launches where they are not short, of values and a result at these addresses."""
@@ -96,14 +115,6 @@ def _exponentials(x: Any) -> None:
         np.exp(x, x)
 
 
-def _is_plain(values: Any) -> bool:
-    """Whether torch neither records nor transforms what is done to values."""
-    torch = sys.modules["torch"]
-    if values.requires_grad or torch.autograd.forward_ad._current_level >= 0:
-        return False
-    return torch._C._functorch.maybe_current_level() is None
-
-
 def softmax_recalled(t: Any, axis: Any) -> Tensor | None:
     """The softmax of a tensor by its prepared launches; None where there are none."""
     if type(t) is not Tensor or type(axis) is not int or trace.steps:
@@ -122,20 +133,22 @@ def keep_softmax(t: Tensor, axis: int, result: Tensor) -> None:
     n = s.values.shape[0]
     if not 0 < n <= KEPT or s.nse != n or s.format.is_dense or not s.format.is_unique or str(s.fill_value) != "0.0":
         return
-    if s.device != "cpu" or not is_plain(s.values) or (s.library != "numpy" and is_recorded(s.values)):
+    if s.device != "cpu" or not is_plain(s.values):
         return
     slot, key = s.plans.reductions, ("softmax", axis)
     if slot.get(key) != ONCE:
         keep(slot, key, ONCE if key not in slot else NEVER)
         return
     slot[key] = NEVER
+    s = s if s.library == "numpy" else s.with_values(bare(s.values))
     names, kept = statement_names(t.ndim, axes_of(axis, t.ndim, lists=False))
     largest = contract(max_statement(names, kept), {"A": s}, s.scalar, s.values)
     shifted = sample(_shift(names, kept), {"A": s, "D": strided(largest)}, s.scalar)
     powers = s.with_values(apply("exp", shifted.values))
     total = contract(sum_statement(names, kept), {"A": powers}, s.scalar, s.values)
     quotient = sample(_divide(names, kept), {"A": powers, "D": strided(total)}, s.scalar)
-    if to_numpy(quotient.values).tobytes() != to_numpy(result._storage.values).tobytes():
+    values = result._storage.values
+    if to_numpy(quotient.values).tobytes() != to_numpy(values if s.library == "numpy" else bare(values)).tobytes():
         return
     launches: list[PreparedCall] = []
     for stmt, kind, operand in (
@@ -151,7 +164,8 @@ def keep_softmax(t: Tensor, axis: int, result: Tensor) -> None:
         if operand is not None and (call.single_slots is None or not call.prepared.schedule.no_alias):
             return
         launches.append(call)
-    prepared = _Softmax(s, tuple(largest.shape), (launches[0], launches[1], launches[2], launches[3]))
+    stmt = sum_statement(names, kept)
+    prepared = _Softmax(s, stmt, tuple(largest.shape), (launches[0], launches[1], launches[2], launches[3]))
     slot[key] = prepared
 
 

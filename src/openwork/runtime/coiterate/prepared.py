@@ -80,11 +80,14 @@ class PreparedMerge:
     keeps_kind : whether the result has the first operand's library, NumPy, and its scalar type and fill value
     recalled : where an earlier call left something prepared, for `explain`; "" before the first one
     intersection : what is left of a product once it was computed twice, where that is less; see `prepared_intersection`
+    recorded : what is left where torch records an operand, once it was computed so twice (`records`): a function of
+        storages, which the front-end gives; None of operands that are not recorded
     """
 
     __slots__ = (
         "_chain", "_passed", "_products", "_room", "_runs", "_short", "constants", "intersection", "keeps_kind",
-        "one_structure", "operands_warn", "recalled", "schedule", "shape", "warnings",
+        "one_structure", "operands_warn", "recalled", "recorded", "records", "schedule", "shape",
+        "warnings",
     )  # fmt: skip
 
     def __init__(self, plan: MergePlan, storages: tuple[Storage, ...], shape: tuple[int, ...]) -> None:
@@ -102,6 +105,8 @@ class PreparedMerge:
         self.keeps_kind = self.keeps_kind and repr(schedule.fill) == repr(first.fill_value)
         self.intersection: Intersection | None = None
         self._products = 0
+        self.recorded: Callable[[tuple[Storage, ...]], Storage | None] | None = None
+        self.records = 0
         if not self.one_structure and not schedule.converts:
             drivers = drivers_of(schedule.gallop_chooser, storages, shape, schedule.target)
             launch = LAUNCHES.get((schedule, shape, drivers))

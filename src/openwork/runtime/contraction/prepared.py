@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ... import tuning
 from ...codegen.plan_cache import PlanCache
 from ...compiler.semiring import SEMIRINGS
-from ...storage.buffers import address, length, numpy_dtype
+from ...storage.buffers import Array, address, as_array, is_unrecorded, length, numpy_dtype, scalar_of
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from .. import trace
@@ -50,10 +50,11 @@ class _Counted(NamedTuple):
 class _PreparedProduct:
     """The kernels for operands of given types."""
 
-    __slots__ = ("_bound", "_index", "_product", "_result", "_types", "_value")
+    __slots__ = ("_bound", "_index", "_library", "_product", "_result", "_types", "_value")
 
     def __init__(self, s: Storage, t: Storage) -> None:
         a, b = (Rows(x.pos[1], x.crd[1], x.values, x.shape[1]) for x in (s, t))
+        self._library = s.library
         self._result = _result(s, t)
         self._types = types_of(a, b, self._result)
         self._bound, self._product = (executable_of(kind, self._types, RING) for kind in ("bound", "product"))
@@ -90,7 +91,10 @@ class _PreparedProduct:
         if trace.steps:
             named, nbytes = dict(zip(ORDER[-len(sizes) :], sizes, strict=True)), pos.nbytes + crd.nbytes + values.nbytes
             describe(RING, self._types, flops, named, 1, self._product, nbytes, trace.prepared(recalled))
-        return Storage((rows, t.shape[1]), CSR, self._result, 0, (None, pos), (None, crd), values)
+        parts: tuple[Array, ...] = pos, crd, values
+        if self._library == "torch":
+            parts = tuple([as_array(x, like=s.values) for x in parts])
+        return Storage((rows, t.shape[1]), CSR, self._result, 0, (None, parts[0]), (None, parts[1]), parts[2])
 
 
 _KERNELS: PlanCache[tuple[int, int], _PreparedProduct | None] = PlanCache("kernels of small sparse products")
@@ -99,7 +103,10 @@ _NONE = object()
 
 
 def prepared_product(s: Storage, t: Storage) -> Storage | None:
-    """The product of two CSR matrices whose shapes agree; None for large ones and other formats or libraries."""
+    """The product of two CSR matrices whose shapes agree; None for large ones and other formats, of two libraries, and
+    where torch records or transforms an operand."""
+    if type(s.values) is not np.ndarray and not (is_unrecorded(s.values) and is_unrecorded(t.values)):
+        return None
     if len(s.shape) != 2 or not 0 < s.shape[0] <= ROWS or s.fill_value or t.fill_value:
         return None
     is_new = s.is_new or t.is_new
@@ -121,11 +128,11 @@ def prepared_product(s: Storage, t: Storage) -> Storage | None:
 
 
 def _result(s: Storage, t: Storage) -> str:
-    return RING.result(promote((s.scalar, t.scalar), "numpy"))
+    return RING.result(promote((s.scalar, t.scalar), s.library))
 
 
 def _is_applicable(s: Storage, t: Storage) -> bool:
-    if any(x.format != CSR or x.library != "numpy" for x in (s, t)):
+    if any(x.format != CSR or x.library != s.library or x.device != "cpu" for x in (s, t)):
         return False
-    edges = (b for x in (s, t) for b in (x.pos[1], x.crd[1]))
-    return all(b is not None and b.dtype == np.int32 for b in edges) and compute_scalar(_result(s, t)) == _result(s, t)
+    edges = {scalar_of(b) for x in (s, t) for b in (x.pos[1], x.crd[1]) if b is not None}
+    return edges in ({"i32"}, {"i64"}) and compute_scalar(_result(s, t)) == _result(s, t)
