@@ -22,6 +22,7 @@ LAYERS = (
         "late",
         "namespaces",
         "integers",
+        "reals",
         "interruptible",
         "tables",
         "tuning",

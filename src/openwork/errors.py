@@ -77,9 +77,9 @@ class ConvergenceWarning(RuntimeWarning):
         self.operation, self.iterations, self.residual = operation, iterations, residual
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: object, known: Iterable[str]) -> str:
     """What is asked at the end of a message about a name that is not there; nothing where no name is like it."""
-    found = get_close_matches(name[:60], [n for n in known if not n.startswith("_")], 1, 0.7)
+    found = get_close_matches(str(name)[:60], [n for n in known if not n.startswith("_")], 1, 0.7)
     return f"\n  help: did you mean {found[0]!r}?" if found else ""
 
 

@@ -1,19 +1,22 @@
-"""One valid call of every public function and method that takes an integer, all its integer arguments given.
+"""One valid call of every public function and method that takes an integer or a real number, those arguments given.
 
-The tests walk the signatures: a new function with an integer parameter fails them until it has a call here.
+The tests walk the signatures: a new function with such a parameter fails them until it has a call here.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 import openwork as ow
+from openwork import masked
 
 DENSE = np.array([[0.0, 2.0, 0.0], [3.0, 0.0, 4.0]])
 SQUARE = np.diag([4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]) + np.eye(7, k=1) + np.eye(7, k=-1)
@@ -36,6 +39,11 @@ def coo() -> ow.Tensor:
     return a().asformat("coo")
 
 
+def m() -> masked.MaskedTensor:
+    """A masked matrix, all but its zeros specified."""
+    return masked.masked_tensor(DENSE, DENSE != 0)
+
+
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -51,6 +59,10 @@ _AXIS = (
 _ONE_AXIS = (
     "argmax", "argmin", "argsort", "cumulative_prod", "cumulative_sum", "log_softmax", "nanargmax", "nanargmin",
     "nancumprod", "nancumsum", "softmax", "sort", "unstack",
+)  # fmt: skip
+_MASKED_DIM = (
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logsumexp", "mean", "median", "norm", "normalize",
+    "prod", "softmax", "softmin", "std", "sum", "var",
 )  # fmt: skip
 _SHAPE = ("empty", "ones", "zeros")
 _ORDINARY: dict[str, Call] = {
@@ -121,8 +133,37 @@ _ORDINARY: dict[str, Call] = {
     "linalg.tensordot": _call(a(), a().T, axes=1),
     "linalg.trace": _call(a(), offset=1),
     "linalg.vecdot": _call(a(), a(), axis=1),
-    "linalg.vector_norm": _call(a(), axis=1),
+    "linalg.vector_norm": _call(a(), axis=1, ord=3.0),
     **{f"Tensor.{name}": _call(a(), axis=1) for name in (*_AXIS, "argmax", "argmin") if name != "logsumexp"},
+    "graph.bfs": _call(square(), 1),
+    "graph.pagerank": _call(square(), max_iterations=50, damping=0.5, tolerance=1e-3),
+    "graph.sample_neighbors": _call(square(), [0, 1], 1, rng=0),
+    "graph.shortest_paths": _call(square(), 1),
+    "graph.sssp": _call(square(), 1),
+    "decomposition.cp_als": _call(ow.asarray(CUBE), 2, maxiter=1, tol=0.1, rng=0),
+    "decomposition.tucker": _call(ow.asarray(CUBE), 2, maxiter=1, tol=0.1, rng=0),
+    **{f"masked.{name}": _call(m(), dim=1) for name in _MASKED_DIM},
+    **{f"masked.{name} axis": _call(m(), axis=1) for name in ("log_softmax", "normalize", "softmax")},
+    "masked.attention": _call(np.eye(2), np.eye(2), np.eye(2), ow.asarray(np.eye(2), format="csr"), scale=0.5),
+    "masked.concat": _call([m(), m()], axis=1),
+    "masked.layer_norm": _call(m(), axis=1, eps=0.5),
+    "masked.norm ord": _call(m(), ord=1.0),
+    "masked.normalize p": _call(m(), p=1.0),
+    "masked.normalize ord": _call(m(), ord=1.0),
+    "masked.normalize eps": _call(m(), eps=0.5),
+    "masked.pad": _call(m(), ((1, 0), (0, 1))),
+    "masked.stack": _call([m(), m()], axis=1),
+    "masked.std correction": _call(m(), correction=0.5),
+    "masked.var correction": _call(m(), correction=0.5),
+    "plot.rows": _call(a(), axis=1),
+    "arange": _call(3.0, 9.0, 2.0),
+    **{f"{name} correction": _call(a(), correction=0.5) for name in ("nanstd", "nanvar", "std", "var")},
+    **{f"{name} ddof": _call(a(), ddof=0.5) for name in ("nanstd", "nanvar", "std", "var")},
+    "advise seconds": _call(a(), op="scale", seconds=0.001, threads=1),
+    "set_compile_notice": _call(0.5),
+    "linalg.amg strength": _call(ow.asarray(np.eye(7)), strength=0.5),
+    "linalg.ic0": _call(square(), shift=0.5),
+    "linalg.ssor": _call(square(), omega=0.5),
     "Tensor.diagonal": _call(a(), offset=1, axis1=0, axis2=1),
     "Tensor.crd": _call(a(), 1),
     "Tensor.pos": _call(a(), 1),
@@ -145,6 +186,22 @@ _ORDINARY: dict[str, Call] = {
     "Tensor.transpose": _call(a(), (1, 0)),
     "Tensor.transpose_": _call(a(), 0, 1),
 }
+if find_spec("torch"):
+    import torch
+
+    _ORDINARY |= {
+        "nn.GraphAttention": _call(4, 2, 1),
+        "nn.GraphConv": _call(4, 2),
+        **{
+            f"nn.{name}": _call(4, 2, kdim=4, vdim=4, dropout=0.5)
+            for name in ("SparseAttention", "SparseMultiheadAttention")
+        },
+        **{f"nn.{name}": _call(4, 2, padding_idx=1) for name in ("SparseEmbedding", "SparseEmbeddingBag")},
+        "nn.attend": _call(ow.asarray(np.eye(2)), *[torch.eye(2)] * 3, dropout=0.5, scale=0.5),
+        "nn.neighbor_batches": _call(square(), [0, 1], (2,), batch_size=1, shuffle=False),
+        "nn.prune": _call(torch.nn.Linear(4, 4), amount=0.5),
+    }
+
 OPTIONS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "linalg.cg": (_call(square(), np.ones(7)), ("maxiter",)),
     "linalg.gmres": (_call(square(), np.ones(7)), ("maxiter", "restart")),
@@ -178,13 +235,18 @@ NOT_INTEGERS = {"random": {"rng", "values"}, "random_array": {"rng"}, "Tensor.po
 """Parameters whose annotation has `int` in it and that are something else besides."""
 
 
+HOMES = ("linalg", "graph", "decomposition", "masked", "plot", *(("nn",) if find_spec("torch") else ()))
+"""The public modules whose functions and classes are walked, beside the namespace itself."""
+
+
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Every public function of the namespaces and every public method of a Tensor, by dotted name."""
-    for home, names, prefix in ((ow, dir(ow), ""), (ow.linalg, ow.linalg.__all__, "linalg.")):
-        for name in sorted(n for n in names if not n.startswith("_")):
-            found = getattr(home, name)
-            if inspect.isfunction(found):
-                yield prefix + name, found
+    for home in ("", *HOMES):
+        module = importlib.import_module(f"openwork.{home}".rstrip("."))
+        for name in sorted(n for n in getattr(module, "__all__", dir(module)) if not n.startswith("_")):
+            found = getattr(module, name)
+            if inspect.isfunction(found) or (inspect.isclass(found) and home == "nn"):
+                yield f"{home}.{name}".lstrip("."), found
     for name in sorted(dir(ow.Tensor)):
         method = inspect.getattr_static(ow.Tensor, name)
         if not name.startswith("_") and inspect.isfunction(method):
@@ -203,12 +265,24 @@ def integer_parameters(name: str, function: Callable[..., Any]) -> list[inspect.
     return found
 
 
+def real_parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function that are annotated as real numbers."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p for p in parameters if re.fullmatch(r"float( \| None)?", str(p.annotation))]
+
+
 def call_of(name: str, parameter: str = "") -> Call | None:
-    """A valid call of a function, with a parameter that its other call leaves out; of a method that of its function."""
-    own = _ORDINARY.get(f"{name} {parameter}") or _ORDINARY.get(name)
-    return own if own is not None or not name.startswith("Tensor.") else call_of(name[len("Tensor.") :], parameter)
+    """A valid call of a function, with a parameter that its other call leaves out; where it has none, its namesake's."""
+    base = name.removeprefix("Tensor.")
+    keys = (f"{name} {parameter}", f"{base} {parameter}", name, base)
+    return next((_ORDINARY[key] for key in keys if key in _ORDINARY), None)
 
 
 def every_integer() -> list[tuple[str, str]]:
     """(function, parameter) of all integer parameters."""
     return [(name, p.name) for name, f in functions() for p in integer_parameters(name, f)]
+
+
+def every_real() -> list[tuple[str, str]]:
+    """(function, parameter) of all parameters that are real numbers."""
+    return [(name, p.name) for name, f in functions() for p in real_parameters(name, f)]

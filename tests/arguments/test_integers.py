@@ -1,17 +1,20 @@
-"""Integer arguments of every public function: floats, text and None are TypeErrors, whatever has `__index__` is taken."""
+"""Number arguments of every public function: what is no integer, or no real number, is a TypeError with a remedy."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from calls import OPTIONS, call_of, every_integer, functions
+from calls import OPTIONS, call_of, every_integer, every_real, functions
 
 import openwork as ow
 from openwork.codegen import cache
+from openwork.decomposition import CP, Tucker
 
 FUNCTIONS = dict(functions())
 WRONG: tuple[Any, ...] = (0.5, 1.5, 1.0, "1", 1j, np.float64(1.0), np.array(0.5))
@@ -27,14 +30,15 @@ def settings():
 
 def bound(name: str, parameter: str) -> inspect.BoundArguments:
     call = call_of(name, parameter)
-    assert call is not None, f"{name} has an integer parameter {parameter!r}: give a valid call in calls.py"
+    assert call is not None, f"{name} has a parameter {parameter!r}: give a valid call in calls.py"
     found = inspect.signature(FUNCTIONS[name]).bind(*call[0], **call[1])
     assert parameter in found.arguments, f"the call of {name} in calls.py leaves {parameter!r} out"
     return found
 
 
 def run(name: str, found: inspect.BoundArguments) -> Any:
-    return FUNCTIONS[name](*found.args, **found.kwargs)
+    result = FUNCTIONS[name](*found.args, **found.kwargs)
+    return list(result) if isinstance(result, Iterator) else result
 
 
 @pytest.mark.parametrize(("name", "parameter"), every_integer())
@@ -44,7 +48,8 @@ def test_what_is_no_integer(name, parameter):
     p = inspect.signature(FUNCTIONS[name]).parameters[parameter]
     several = isinstance(right, tuple) and p.kind is not p.VAR_POSITIONAL
     wrong = [*WRONG, *((w, *right[1:]) for w in WRONG if several)]
-    if p.default is not None and "None" not in str(p.annotation) and parameter != "axis" and p.name != "axes":
+    whole = parameter in ("axis", "axes") or (parameter == "dim" and p.annotation == "Any")
+    if p.default is not None and "None" not in str(p.annotation) and not whole:
         wrong.append(None)
     for value in wrong:
         if parameter == "repeats" and getattr(value, "ndim", None) == 0 and value.dtype.kind == "f":
@@ -54,6 +59,26 @@ def test_what_is_no_integer(name, parameter):
             run(name, found)
         assert "help:" in str(error.value), (value, str(error.value))
         assert "cannot be interpreted" not in str(error.value), value
+
+
+@pytest.mark.parametrize(("name", "parameter"), every_real())
+def test_what_is_no_real_number(name, parameter):
+    found = bound(name, parameter)
+    optional = "None" in str(inspect.signature(FUNCTIONS[name]).parameters[parameter].annotation)
+    for value in ("1", b"1", 1j, [0.5], np.array([0.5]), object(), *([] if optional else [None])):
+        found.arguments[parameter] = value
+        with pytest.raises(TypeError) as error:
+            run(name, found)
+        assert "help:" in str(error.value), (value, str(error.value))
+
+
+@pytest.mark.parametrize(("name", "parameter"), every_real())
+def test_whatever_is_a_real_number(name, parameter):
+    found = bound(name, parameter)
+    right = found.arguments[parameter]
+    for value in (np.float32(right), np.array(right), Fraction(right)):
+        found.arguments[parameter] = value
+        run(name, found)
 
 
 @pytest.mark.parametrize(("name", "parameter"), every_integer())
@@ -135,6 +160,16 @@ def same(got: Any, expected: Any) -> None:
     elif isinstance(expected, ow.Tensor):
         assert got.shape == expected.shape
         np.testing.assert_allclose(np.abs(got.to_numpy()), np.abs(expected.to_numpy()))
+    elif isinstance(expected, ow.MaskedTensor):
+        same(got.filled(0), expected.filled(0))
+    elif isinstance(expected, CP | Tucker):
+        same(got.fits, expected.fits)
+    elif hasattr(expected, "seeds"):
+        assert got.seeds.tolist() == expected.seeds.tolist()
+    elif hasattr(expected, "state_dict"):
+        assert [x.shape for x in got.state_dict().values()] == [x.shape for x in expected.state_dict().values()]
+    elif hasattr(expected, "get_xlim"):
+        assert got.get_xlim() == expected.get_xlim()
     elif sp.issparse(expected):
         same(got.toarray(), expected.toarray())
     elif isinstance(expected, ow.linalg.InverseOperator):

@@ -87,7 +87,7 @@ def test_refusals() -> None:
         prune(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(6, 3)), 0.5, "nm(2, 4)")
     with pytest.raises(ow.FormatError, match=r"the Linear does not fit the format\n  conversion to .* ell\(1\)"):
         prune(torch.nn.Linear(6, 3), 0.1, "ell(1)")
-    with pytest.raises(TypeError, match="prune: amount 'half'"):
+    with pytest.raises(TypeError, match="prune: amount is a real number; got: 'half'"):
         prune(model(), "half")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"expected a torch.nn.Module; got Tensor\n  help: ow.prune"):
         prune(torch.ones(3))  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from ..errors import FormatError, ShapeError, SizeError, UnsupportedError, sugge
 from ..format import format as parse
 from ..integers import integer
 from ..interop.sources import asarray
+from ..reals import real
 from ..tensor.tensor import Tensor
 from .facts import Facts, facts_of
 from .measure import samples
@@ -187,6 +188,7 @@ def advise(
         raise ShapeError(
             f"advise: {op} of a tensor of shape {t.shape}\n  expected: a matrix\n  help: op='sum' or 'add' take any"
         )
+    seconds = real(seconds, "advise", "seconds")
     facts = facts_of(t)
     least = max(1, min(facts.nbytes.values()))
     before = pool.get_num_threads()

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from .. import settings
-from ..errors import DTypeError
+from ..reals import real
 from . import disk
 
 __all__ = ["compiled", "get_compile_notice", "set_compile_notice", "silent"]
@@ -69,8 +69,7 @@ def set_compile_notice(seconds: float | None) -> None:
     >>> ow.set_compile_notice(before)
     """
     if seconds is not None:
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-            raise DTypeError(f"set_compile_notice: expected seconds or None, got {seconds!r}")
+        seconds = real(seconds, "set_compile_notice", "seconds")
         if not seconds >= 0:
             raise ValueError(f"set_compile_notice: expected 0 seconds or more, or None, got {seconds}")
     _wait.after, _wait.seconds, _wait.said = seconds, 0.0, False

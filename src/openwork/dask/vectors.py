@@ -15,6 +15,7 @@ import dask.array as da
 from ..errors import ShapeError
 from ..integers import integer
 from ..linalg.convergence import warn
+from ..reals import real
 
 __all__ = ["cg", "pagerank"]
 
@@ -52,6 +53,7 @@ def pagerank(
     >>> ow.dask.pagerank(da.from_array(A, chunks=1)).compute()
     array([0.5, 0.5])
     """
+    damping, tolerance = real(damping, "pagerank", "damping"), real(tolerance, "pagerank", "tolerance")
     if not 0 <= damping < 1:
         raise ValueError(f"pagerank: damping is at least 0 and less than 1; got {damping!r}")
     max_iterations = integer(max_iterations, "pagerank", "max_iterations", boolean=False)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.products.tensor_times import mttkrp
+from ..reals import real
 from .operands import Factor, host, is_kept, operand, positive, square_norm, start, summary
 
 __all__ = ["CP", "cp_als"]
@@ -88,6 +89,7 @@ def cp_als(
     """
     t = operand(x, "cp_als", kept=True)
     rank, maxiter = positive(rank, "cp_als", "rank"), positive(maxiter, "cp_als", "maxiter")
+    tol = real(tol, "cp_als", "tol")
     factors = start(t, [rank] * t.ndim, init, rng, "cp_als")
     total = square_norm(t)
     weights = np.ones(rank, t.dtype)

@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..integers import integers
 from ..ops.products.einsum import einsum
+from ..reals import real
 from ..tensor.tensor import Tensor
 from .operands import Factor, host, operand, positive, square_norm, start, summary
 
@@ -94,7 +95,7 @@ def tucker(
     """
     t = operand(x, "tucker")
     sizes = _ranks(ranks, t.shape)
-    maxiter = positive(maxiter, "tucker", "maxiter")
+    maxiter, tol = positive(maxiter, "tucker", "maxiter"), real(tol, "tucker", "tol")
     factors = [np.linalg.qr(f)[0] for f in start(t, sizes, init, rng, "tucker")]
     total = square_norm(t)
     fits: list[float] = []

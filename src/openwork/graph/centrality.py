@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
+from ..integers import integer
 from ..linalg.operator import is_operator
+from ..reals import real
 from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
 from .adjacency import adjacency, nodes
@@ -49,6 +51,8 @@ def pagerank(
     >>> ow.graph.pagerank(A).round(3)
     array([0.204, 0.253, 0.543])
     """
+    damping, tolerance = real(damping, "pagerank", "damping"), real(tolerance, "pagerank", "tolerance")
+    max_iterations = integer(max_iterations, "pagerank", "max_iterations", boolean=False)
     if not 0 <= damping < 1:
         raise ValueError(f"pagerank: damping is at least 0 and less than 1; got {damping!r}")
     n, out, back, like = _walk(A)

@@ -17,10 +17,11 @@ from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.layouts import sparse_csr_tensor
 from ..ops.products.matmul import matmul
+from ..reals import real
 from ..tensor.tensor import Tensor
 from .inverse import InverseOperator
 from .kernels import kernel
-from .operands import dense, real
+from .operands import dense
 from .preconditioners import Rows, definite_diagonal, rows
 
 __all__ = ["AMG", "amg"]

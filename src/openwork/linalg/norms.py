@@ -16,6 +16,7 @@ from ..ops.elementwise.maps import unary
 from ..ops.manipulation import triangles
 from ..ops.reductions import statistics as st
 from ..ops.reductions.roots import power_of, presence_of, root_of
+from ..reals import real
 from ..runtime import trace as explained
 from ..runtime.prepared_reductions import DenseResult, SquareRoot
 from ..runtime.zero_annihilation import FEW
@@ -80,7 +81,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     return matrix_norm(t, keepdims=keepdims, ord="fro" if ord is None else ord, axis=axes)
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
     """The p-norm of the elements over `axis`, all of them without: p any number, inf, -inf, or 0 (which counts).
 
     Cost: O(nse).
@@ -91,6 +92,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     >>> float(ow.linalg.vector_norm(ow.asarray([3.0, 0, 4.0], format="coo")))
     5.0
     """
+    ord = ord if type(ord) is int else real(ord, "vector_norm", "ord")
     x = _tensor(x)
     key = ("norm", axis is None, keepdims) if ord == 2 and axis is None and type(keepdims) is bool else None
     if key is not None and not explained.steps:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..compiler.coiterate.merge_formats import with_bitmap
-from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
+from ..errors import ShapeError, UnsupportedError, suggestion
 from ..integers import integer
 from ..interop.layouts import sparse_coo_tensor
 from ..interop.sources import asarray
 from ..ops.indexing.taking import prune
+from ..reals import real
 from ..runtime.layouts import layout_of
 from ..runtime.promote import promote
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, scalar_of, to_numpy
@@ -67,16 +68,6 @@ def numbers(operation: str, options: dict[str, Any]) -> None:
     for name in _NUMBERS:
         if options.get(name) is not None:
             options[name] = real(options[name], operation, name)
-
-
-def real(value: Any, operation: str, name: str) -> float:
-    """A Python float of a real number. Raises DTypeError for text, complex numbers and the like."""
-    try:
-        if isinstance(value, str | bytes):
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError):
-        raise DTypeError(f"{operation}: {name} is a real number; got: {value!r}\n  help: give a float") from None
 
 
 @cache

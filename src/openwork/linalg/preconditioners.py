@@ -8,11 +8,12 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..interop.layouts import sparse_csr_tensor
+from ..reals import real
 from ..storage.buffers import as_array
 from ..tensor.tensor import Tensor
 from .inverse import InverseOperator
 from .kernels import kernel
-from .operands import real, scipy_matrix, solve_scalar, square
+from .operands import scipy_matrix, solve_scalar, square
 
 __all__ = [
     "ILU0",

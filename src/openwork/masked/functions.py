@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
+from ..integers import integer
 from ..interop.sources import asarray
 from ..ops.indexing.taking import prune, sparse_mask
 from ..ops.manipulation.shaping import broadcast_to
@@ -220,7 +221,7 @@ def logsumexp(input: Any, dim: Any, *, keepdim: bool = False, dtype: Any = None,
 
 
 def norm(
-    input: Any, ord: float = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
+    input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> MaskedTensor:
     """The vector norm of what takes part.
 
@@ -290,7 +291,7 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
     >>> float(ow.masked.median(m, 0))
     1.0
     """
-    return order.lower_median(_combined("median", input, mask, dtype), dim, bool(keepdim))[0]
+    return order.lower_median(_combined("median", input, mask, dtype), integer(dim, "median", "dim"), bool(keepdim))[0]
 
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> MaskedTensor:
@@ -307,7 +308,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Mask
       [  1.0000,   3.0000,       --]
     )
     """
-    return order.cumulative_sum(_combined("cumsum", input, mask, dtype), axis=dim)
+    return order.cumulative_sum(_combined("cumsum", input, mask, dtype), axis=integer(dim, "cumsum", "dim"))
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> MaskedTensor:
@@ -324,7 +325,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Mas
       [  1.0000,   2.0000,       --]
     )
     """
-    return order.cumulative_prod(_combined("cumprod", input, mask, dtype), axis=dim)
+    return order.cumulative_prod(_combined("cumprod", input, mask, dtype), axis=integer(dim, "cumprod", "dim"))
 
 
 def softmax(input: Any, axis: int = -1, *, dim: int | None = None, dtype: Any = None, mask: Any = None) -> MaskedTensor:
@@ -377,12 +378,12 @@ def softmin(input: Any, dim: int = -1, *, dtype: Any = None, mask: Any = None) -
       [  0.7311,   0.2689,       --]
     )
     """
-    return products.softmax(unary("neg", _combined("softmin", input, mask, dtype)), dim)
+    return products.softmax(unary("neg", _combined("softmin", input, mask, dtype)), integer(dim, "softmin", "dim"))
 
 
 def normalize(
-    input: Any, p: float = 2, axis: int = -1, eps: float = 1e-12, *, ord: float | None = None, dim: int | None = None,
-    dtype: Any = None, mask: Any = None,
+    input: Any, p: float | None = 2, axis: int = -1, eps: float = 1e-12, *, ord: float | None = None,
+    dim: int | None = None, dtype: Any = None, mask: Any = None,
 ) -> MaskedTensor:  # fmt: skip
     """The elements divided by the norm along an axis of what takes part, no less than `eps`.
 

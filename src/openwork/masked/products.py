@@ -14,6 +14,7 @@ from ..ops.manipulation.shaping import broadcast_to
 from ..ops.products.sddmm import sddmm
 from ..ops.reductions.softmax import log_softmax as log_softmax_of
 from ..ops.reductions.softmax import softmax as softmax_of
+from ..reals import real
 from ..storage.buffers import Array, as_array, is_torch, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
@@ -102,9 +103,10 @@ def _against(op: str, m: MaskedTensor, reduced: MaskedTensor) -> MaskedTensor:
     return binary(op, m, reduced.filled(1).to_dense())
 
 
-def normalize(m: MaskedTensor, p: float = 2, axis: int = -1, eps: float = 1e-12) -> MaskedTensor:
+def normalize(m: MaskedTensor, p: float | None = 2, axis: int = -1, eps: float = 1e-12) -> MaskedTensor:
     """The elements divided by the norm of the specified ones along `axis`, no less than `eps`."""
-    return _against("div", m, clip(reduce("norm", m, axis, True, ord=p), min=eps))
+    norms = reduce("norm", m, axis, True, ord=p)
+    return _against("div", m, clip(norms, min=real(eps, "normalize", "eps")))
 
 
 def layer_norm(
@@ -123,6 +125,7 @@ def layer_norm(
       [ -1.0000,   1.0000,       --]
     )
     """
+    eps = real(eps, "layer_norm", "eps")
     away = _against("sub", m, reduce("mean", m, axis, True))
     out = _against("div", away, (reduce("var", m, axis, True) + eps).sqrt())
     out = out if weight is None else out * weight
@@ -224,7 +227,7 @@ def attention(query: Array, key: Array, value: Array, mask: Any, scale: float | 
 
     pattern_tensor = mask._tensor if isinstance(mask, MaskedTensor) else mask
     lead = _leading(query, key, value, pattern_tensor)
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scale = query.shape[-1] ** -0.5 if scale is None else real(scale, "attention", "scale")
     if not lead:
         return _attended(query, key, value, pattern_tensor, scale)
     q, k, v = (_stacked(x, lead) for x in (query, key, value))

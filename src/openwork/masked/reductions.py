@@ -24,6 +24,7 @@ from ..ops.reductions.roots import power, presence, root
 from ..ops.reductions.search import extremes
 from ..ops.reductions.softmax import _gather
 from ..ops.stored_fibres import SparseReduction, sparse_reduction
+from ..reals import real
 from ..runtime.contract import contract
 from ..runtime.full_sum import extreme, total, total_and_count
 from ..runtime.gradient_hook import tracked
@@ -93,7 +94,7 @@ def reduce(
     if function is None:
         names = ", ".join(("count", *_OPERATORS, *_DERIVED, *_PLACES))
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {names}")
-    options = {key: x for key, x in (("correction", correction), ("ord", ord)) if x is not None}
+    options = {k: real(x, op, k) for k, x in (("correction", correction), ("ord", ord)) if x is not None}
     values, left = function(s, axes, found, **options)
     return _finish(values, left > 0, m, given, keepdims)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..integers import integers
 from ..ops.indexing import taking
 from ..ops.indexing.assign import assign
 from ..ops.indexing.index import index
@@ -159,13 +160,16 @@ def pad(m: MaskedTensor, widths: Sequence[tuple[int, int]], value: Any = None) -
     )
     """
 
+    widths = to_numpy(widths).tolist() if is_array(widths) else widths
+    if not isinstance(widths, list | tuple):
+        raise DTypeError(f"pad: widths are pairs of integers; got: {widths!r}\n  help: give [(before, behind), ...]")
     if len(widths) != m.ndim:
         raise ShapeError(f"pad: {len(widths)} pairs of widths for {m.ndim} dimensions\n  help: give one for each")
     out = m
     for d, pair in enumerate(widths):
         parts = []
-        for n in pair:
-            shape = (*out.shape[:d], int(n), *out.shape[d + 1 :])
+        for n in integers(pair, "pad", "a width"):
+            shape = (*out.shape[:d], n, *out.shape[d + 1 :])
             data = np.full(shape, 0 if value is None else value)
             edge = cast(as_array(data, like=m.values), m._tensor._storage.scalar)
             bits = as_array(np.full(shape, value is not None), like=m.values)

@@ -9,6 +9,7 @@ import torch
 
 from ..errors import DTypeError, ShapeError
 from ..interop.constructors import asarray
+from ..reals import real
 from ..storage.recorded import is_transformed
 from ..tensor.tensor import Tensor
 from .attend_mask import rows_of
@@ -63,6 +64,7 @@ def attend(
         mask = _sparse(mask)
     if enable_gqa:
         keys, values = (_repeated(x, queries.shape[-3] if queries.ndim > 2 else 0) for x in (keys, values))
+    dropout = real(dropout, "attend", "dropout")
     lead = _leading(mask, queries, keys, values, dropout)
     queries, keys, values = autocast(queries, keys, values)
     dtype = torch.promote_types(torch.promote_types(queries.dtype, keys.dtype), values.dtype)
@@ -70,7 +72,7 @@ def attend(
         raise DTypeError(f"attend: queries, keys and values of {dtype}\n  expected: real floating-point numbers")
     computed = dtype if dtype == torch.float64 else torch.float32
     q, k, v = (_stacked(x, lead, computed) for x in (queries, keys, values))
-    scale = max(q.shape[-1], 1) ** -0.5 if scale is None else scale
+    scale = max(q.shape[-1], 1) ** -0.5 if scale is None else real(scale, "attend", "scale")
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() or not _is_here(q, k, v):
         out = traced_attention(mask, lead, is_causal, q, k, v, dropout, scale)
     else:

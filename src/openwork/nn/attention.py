@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.constructors import asarray
+from ..reals import real
 from ..tensor.tensor import Tensor
 from .attend import attend
 from .linear import SparseLinear, fill_parameter
@@ -48,16 +49,16 @@ class SparseAttention(torch.nn.Module):  # type: ignore[misc]
         *, mask: Tensor | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        embed_dim, num_heads = (
-            integer(n, "SparseAttention", name) for n, name in ((embed_dim, "embed_dim"), (num_heads, "num_heads"))
-        )
+        kdim, vdim = (embed_dim if n is None else n for n in (kdim, vdim))
+        named = {"embed_dim": embed_dim, "num_heads": num_heads, "kdim": kdim, "vdim": vdim}
+        embed_dim, num_heads, self.kdim, self.vdim = (integer(n, "SparseAttention", name) for name, n in named.items())
         if num_heads < 1 or embed_dim % num_heads:
             raise ShapeError(
                 f"SparseAttention: embed_dim={embed_dim} in {num_heads} heads\n  expected: heads of equal size"
             )
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
-        self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
-        self.kdim, self.vdim = (embed_dim if n is None else n for n in (kdim, vdim))
+        self.dropout = real(dropout, "SparseAttention", "dropout")
+        self.batch_first, self.add_zero_attn = batch_first, add_zero_attn
         self.mask = mask
         sizes = (embed_dim, self.kdim, self.vdim)
         self.q_proj, self.k_proj, self.v_proj = (torch.nn.Linear(n, embed_dim, bias) for n in sizes)

@@ -11,7 +11,7 @@ import torch
 
 from ..errors import ShapeError
 from ..graph.sampling import sample_neighbors
-from ..integers import integer
+from ..integers import integer, integers
 from ..interop.constructors import asarray, assemble
 from ..storage.buffers import is_torch
 from ..tensor.tensor import Tensor
@@ -68,7 +68,7 @@ def neighbor_batches(
     [[0, 1], [2]]
     """
     batch_size = integer(batch_size, "neighbor_batches", "batch_size")
-    taken = [integer(k, "neighbor_batches", "sizes") for k in sizes]
+    taken = integers(sizes, "neighbor_batches", "sizes")
     if batch_size < 1 or any(k < -1 for k in taken):
         raise ShapeError(
             f"neighbor_batches: batch_size={batch_size}, sizes={taken}\n  expected: at least 1; -1 or more"
@@ -79,8 +79,8 @@ def neighbor_batches(
     generator = np.random.default_rng(rng)
     if shuffle:
         order = generator.permutation(order)
-    for first in range(0, len(order), batch_size):
-        yield _batch(t, order[first : first + batch_size], taken, generator)
+    firsts = range(0, len(order), batch_size)
+    return (_batch(t, order[first : first + batch_size], taken, generator) for first in firsts)
 
 
 def _batch(

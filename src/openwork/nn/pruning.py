@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from ..errors import DTypeError, FormatError, InvariantError, ShapeError, Unsupp
 from ..format.format import Format
 from ..interop.constructors import asarray
 from ..ops.indexing.taking import sparse_mask
+from ..reals import real
 from ..runtime.formats import resolve_format
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -89,8 +89,7 @@ def prune(
             f"prune: expected a torch.nn.Module; got {type(module).__name__}"
             "\n  help: ow.prune(t, x) leaves out what is no further than x from the fill value of a tensor"
         )
-    if not isinstance(amount, Real):
-        raise TypeError(f"prune: amount {amount!r}\n  expected: the part of the weights that goes, 0 to 1")
+    amount = real(amount, "prune", "amount")
     if not 0 <= amount <= 1:
         raise ShapeError(f"prune: amount {amount}\n  expected: the part of the weights that goes, 0 to 1")
     chosen = {types} if isinstance(types, type | str) else set(_SPARSE if types is None else types)

@@ -19,6 +19,7 @@ from ..format import format as parse
 from ..format.format import Format
 from ..integers import extents, integer, integers
 from ..interop.sources import asarray
+from ..reals import real
 from ..runtime.formats import resolve_format
 from ..runtime.operation import operation
 from ..runtime.too_large import check_room, sized
@@ -285,12 +286,12 @@ def _dense(array: np.ndarray[Any, Any], dtype: Any, device: Any, format: Any) ->
     return out if device is None else out.to(device)
 
 
-def _number(x: Any) -> Any:
+def _number(x: Any, name: str) -> Any:
     """A number, or an array or tensor of rank 0 -> a Python int or float."""
     try:
         return operator.index(x)
     except TypeError:
-        return float(x)
+        return real(x, "arange", name)
 
 
 @operation(operands=False)
@@ -309,8 +310,8 @@ def arange(
     >>> ow.arange(2, 8, 2).to_numpy()
     array([2, 4, 6])
     """
-    numbers: list[Any] = [x if type(x) in (int, float, type(None)) else _number(x) for x in (start, stop, step)]
-    start, stop, step = numbers
+    start, step = _number(start, "start"), _number(step, "step")
+    stop = None if stop is None else _number(stop, "stop")
     if stop is None:
         start, stop = 0, start
     integral = all(isinstance(x, int) for x in (start, stop, step))

@@ -15,6 +15,7 @@ from ..errors import ShapeError
 from ..format import coo
 from ..integers import extents
 from ..interruptible import LONG, whole
+from ..reals import real
 from ..runtime.operation import operation
 from ..runtime.too_large import check_room, sized
 from ..storage import buffers
@@ -64,6 +65,7 @@ def random(
     ((100, 100), 500)
     """
     shape = extents(shape, "random")
+    density = real(density, "random", "density")
     if not 0 <= density <= 1:
         raise ValueError(f"random: expected a density from 0 to 1; got: {density}\n  help: density is nse / size")
     check_extents(shape)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...ir.index import Access, Apply, Assignment
 from ...ir.types import COMPLEX, FLOATS
+from ...reals import real
 from ...runtime.contract import contract
 from ...runtime.overrides import answering
 from ...runtime.strided import strided
@@ -23,7 +24,7 @@ from .roots import root
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 
-__all__ = ["std", "var"]
+__all__ = ["correction_of", "std", "var"]
 
 
 @answering
@@ -52,6 +53,11 @@ def var(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = F
 def std(t: Tensor, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`, rounded once; its gradient is 0 where it is 0."""
     return _moment(t, axis, correction, keepdims, root)
+
+
+def correction_of(operation: str, correction: float, ddof: float | None) -> float:
+    """What the number of elements is reduced by, under its own name or NumPy's. Raises DTypeError for no number."""
+    return real(correction, operation, "correction") if ddof is None else real(ddof, operation, "ddof")
 
 
 def _itself(variance: Any) -> Any:

@@ -13,6 +13,7 @@ from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axes_of
 from ..elementwise.functions import divide, isnan, logical_not, where
 from ..manipulation.shaping import reshape
+from .moments import correction_of
 from .roots import root_of
 from .statistics import (
     all,
@@ -233,7 +234,7 @@ def nanvar(
     1.0
     """
     t = as_tensor(x) if dtype is None else as_tensor(x).astype(dtype)
-    correction = correction if ddof is None else ddof
+    correction = correction_of("nanvar", correction, ddof)
     if not _has_nan(t):
         return var(t, axis=axis, correction=correction, keepdims=keepdims)
     center = nanmean(t, axis=axis, keepdims=True)
@@ -267,7 +268,7 @@ def nanstd(
     1.0
     """
     t = as_tensor(x) if dtype is None else as_tensor(x).astype(dtype)
-    correction = correction if ddof is None else ddof
+    correction = correction_of("nanstd", correction, ddof)
     if not _has_nan(t):
         return std(t, axis=axis, correction=correction, keepdims=keepdims)
     return root_of(nanvar(t, axis=axis, correction=correction, keepdims=keepdims))

@@ -12,6 +12,7 @@ from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from .explicit import explicit_arg_extreme, explicit_extreme
 from .folds import reduce
+from .moments import correction_of
 from .moments import std as deviation
 from .moments import var as variance
 from .search import arg_reduce, cumulative
@@ -196,7 +197,7 @@ def var(
     4.0
     """
     t = _tensor(x) if dtype is None else _tensor(x).astype(dtype)
-    return variance(t, axis, correction if ddof is None else ddof, keepdims)
+    return variance(t, axis, correction_of("var", correction, ddof), keepdims)
 
 
 @operation(
@@ -223,7 +224,7 @@ def std(
     2.0
     """
     t = _tensor(x) if dtype is None else _tensor(x).astype(dtype)
-    return deviation(t, axis, correction if ddof is None else ddof, keepdims)
+    return deviation(t, axis, correction_of("std", correction, ddof), keepdims)
 
 
 @operation(
