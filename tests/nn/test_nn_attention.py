@@ -48,9 +48,7 @@ def test_batches_heads_and_masks() -> None:
 def test_tiles_of_registers_and_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = MASKS["random"][:4, :4].repeat_interleave(4, 0).repeat_interleave(8, 1)  # 16 queries, 32 keys
     monkeypatch.setattr(attend_operator, "TILE_ELEMENTS", 0)
-    monkeypatch.setattr(
-        attend_operator, "TILE_BYTES", dict.fromkeys(("forward", "backward"), (9 * 4 * 11,))
-    )  # tiles of nine columns
+    monkeypatch.setattr(attend_operator, "TILE_BYTES", 9 * 4 * 11)  # tiles of nine columns
     cases = (("bsr(4, 8)", torch.float32), ("bsr(4, 8)", torch.float64), ("csc", torch.float32), ("coo", torch.float32))
     for format, dtype in cases:
         if format == "coo":  # a CPU with narrower vectors
@@ -68,6 +66,31 @@ def test_tiles_of_registers_and_of_columns(monkeypatch: pytest.MonkeyPatch) -> N
     assert attend(t, *half).dtype == torch.bfloat16
     with torch.autocast("cpu", torch.bfloat16):
         assert attend(t, *given).dtype == torch.bfloat16
+
+
+def test_elements_that_fill_up_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attend_operator, "TILE_ELEMENTS", 0)
+    monkeypatch.setattr(
+        attend_operator, "TILE_BYTES", 20 * 8 * 5
+    )  # tiles of twenty columns, of which rows have 0 to 20
+    monkeypatch.setattr(attend_operator, "GROUP", 5)
+    seen = numbers(12, 50, seed=7).detach() > torch.linspace(-0.5, 0.5, 12)[:, None]
+    given = [numbers(2, 12, 5), numbers(2, 50, 5, seed=1), numbers(2, 50, 3, seed=2)]
+    want, grad = dense_attention(seen, *given), numbers(2, 12, 3, seed=3).detach()
+    empty = ~seen.any(1)[:, None]
+    gradients = torch.autograd.grad(torch.where(empty, 0, want), given, grad)
+    for width in (torch.int32, torch.int64):  # of pos; crd has the other
+        pos = torch.cat([torch.zeros(1), seen.sum(1).cumsum(0)]).to(width)
+        crd = seen.nonzero()[:, 1].to(torch.int64 if width == torch.int32 else torch.int32)
+        t = ow.assemble("csr", (12, 50), pos={1: pos}, crd={1: crd}, values=torch.ones(len(crd)))
+        got = attend(t, *given)
+        torch.testing.assert_close(got, torch.where(empty, 0, want))
+        for a, b in zip(torch.autograd.grad(got, given, grad), gradients, strict=True):
+            torch.testing.assert_close(a, b)
+    v = given[2].detach().clone()
+    v[0, 7] = torch.inf
+    rows = torch.where(seen[:, 7], torch.inf, got[0, :, 0])
+    torch.testing.assert_close(attend(t, *[x.detach() for x in given[:2]], v)[0, :, 0], rows)  # not NaN
 
 
 @pytest.mark.parametrize("lanes", [2, None])
@@ -90,7 +113,7 @@ def test_groups_of_neighbouring_queries(lanes: int | None, monkeypatch: pytest.M
     out = attend(t, given[0].detach(), k, v)  # of a key that is not seen nothing is seen
     torch.testing.assert_close(out[:, :19], got[:, :19].detach())
     assert out[:, 19:].isnan().all()
-    assert torch.equal(attend(t, q := torch.empty(21, 0), q, torch.ones(21, 1))[:7], torch.ones(7, 1))  # no features
+    torch.testing.assert_close(attend(t, q := torch.empty(21, 0), q, torch.ones(21, 1))[:7], torch.ones(7, 1))
     t._storage.crd[1][0] = 5  # what is kept of a mask is not taken for another
     torch.testing.assert_close(attend(t, *given)[:, 0], given[2][:, 5])
 

@@ -46,8 +46,8 @@ def attend(
 
     Guarantees: equal to torch's scaled_dot_product_attention with the dense mask.
     Cost: O(nse * (d + e)) for each batch and head, and memory for the results and one number of each query; with
-    dropout one of each element. A mask is analysed in O(nse) at its first call, and keeps two numbers of each element
-    at most. Half precision is computed in float32.
+    dropout one of each element. A mask is analysed in O(nse) at its first call, and keeps 20 bytes of each element,
+    a tenth more where a query has few. Half precision is computed in float32.
     Raises ShapeError for shapes that do not fit and a dropout outside 0 to 1, DTypeError for numbers that are not real
     floating-point ones.
     Source: the row-wise softmax of Rabe and Staats, Self-attention does not need O(n^2) memory, 2021.

@@ -1,39 +1,43 @@
 """Types and widths -> kernels of attention over compressed rows of elements, as loop IR: forward, and backward.
 
-    for r in range(begin, last):                     # a group of queries of a batch and head
-        for p in range(pos[row], pos[row + 1]):      # w[p] = scale * q[r] . k[crd[p]], several p at a time
-        w = exp(w - max(w)); total = sum(w)          # in vectors
-        out[r] = sum of w[p] * v[crd[p]] / total     # in registers
+    for t in range(0, tiles):                        # columns whose keys or values stay in a cache
+        for r in range(begin, last):                 # for a group of queries of a batch and head
+            for p in range(first, stop, 8):          # w[p] = scale * q[r] . k[crd[p]], 8 at a time
+    w = exp(w - max(w)); total = sum(w)              # in vectors
+    out[r] = sum of w[p] * v[crd[p]] / total         # by tiles again, in registers
 
-The scores of a group stand in a workspace; nothing of nse elements is written. Loops over p go by tiles of columns,
-whose keys or values stay in a cache for all queries of the group. Backward computes the weights again from the
-logarithms of the rows' sums, and adds to the gradients of keys and values, which ranges of one place must not share.
+The scores of a group stand in a workspace; nothing of nse elements is written. A row has a multiple of 8 elements in
+each tile: loops without remainders take half the time, as counts that vary are branches that nobody foresees. The last
+element is there c times, each with a c-th of its weight: -log(c) is added to its scores. Backward computes the weights
+again from the logarithms of the rows' sums; of P and dS, which stand in the workspace, it goes by rows for dq, and by
+keys for dk and dv, whose sums stay in registers. To these it adds: ranges of one place must not share them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from textwrap import indent
 
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
+from .attend_packed import BLOCK
 from .attend_tiles import tiled
 from .attend_vectors import cleared_place, folded, pieces, row_product, sum_of_lanes, windows
 
 __all__ = ["kernel", "tile_kernel"]
 
-_DOTS = 8
-"""Scores that are computed in one loop."""
 _TILE = 4
 """Vectors of a row that are summed in registers at a time."""
+_KEY_TILE = 16
+"""Vectors of the gradients of a key and its value that are summed in registers at a time."""
 
 
 @planned("kernels of attention")
-def kernel(kind: str, scalar: str, lanes: int, index: str, d: int, e: int, drop: bool) -> Executable:
+def kernel(kind: str, scalar: str, lanes: int, d: int, e: int, drop: bool) -> Executable:
     """The compiled kernel by rows: "forward" or "backward"."""
     w = _Rows(kind, lanes, d, e, drop)
-    return kernels.of_text(w.forward() if kind == "forward" else w.backward(), reassociate=True, T=scalar, I=index)
+    return kernels.of_text(w.forward() if kind == "forward" else w.backward(), reassociate=True, T=scalar)
 
 
 @planned("kernels of attention in tiles")
@@ -42,19 +46,21 @@ def tile_kernel(kind: str, scalar: str, lanes: int, d: int, e: int) -> Executabl
     return kernels.of_text(tiled(kind, scalar, lanes, d, e), reassociate=True, T=scalar)
 
 
+_STRUCTURE = """crd: i32[const], cuts: i64[const], offsets: i32[const], copies: i32[const], counts: i64[const]"""
 _GROUPS = """for g in range(lo, hi):
     place = g // groups
     begin = place * n + (g - place * groups) * size
     last = min(begin + size, (place + 1) * n)
     ahead = place * n - place * n % rows
+    of_mask = g % (rows // n * groups)
 """
 
 
 def _rows_of_group(body: str) -> str:
-    """`body` for every row r of a group: its positions are first to end, its workspace begins at base."""
+    """`body` for every row r of a group: it has `count` elements in the workspace from `base` on."""
     return (
         "for r in range(begin, last):\n    row = r - ahead\n    base = (r - begin) * longest\n"
-        "    count = i64(pos[row + 1]) - i64(pos[row])\n" + indent(body, "    ")
+        "    count = counts[row]\n" + indent(body, "    ")
     )
 
 
@@ -62,11 +68,11 @@ def _tiles(body: str) -> str:
     """`body` for every tile of columns, which stays in the cache, and every row of a group: positions first to stop."""
     return f"""for t in range(0, tiles):
     for r in range(begin, last):
-        row = r - ahead
-        at = (r - begin) * longest - i64(pos[row])
-        first = cuts[row * tiles + t]
-        stop = cuts[row * tiles + t + 1]
-        above = first > cuts[row * tiles]
+        segment = (of_mask * tiles + t) * size + r - begin
+        first = cuts[segment]
+        stop = cuts[segment + 1]
+        at = i64(offsets[segment]) - first
+        above = at + first > (r - begin) * longest
         if first < stop:
 {indent(body, " " * 12)}"""
 
@@ -79,15 +85,15 @@ class _Rows:
         self.d, self.e, self.drop = d, e, drop
         self.lanes = lanes
         self.vector = f"Tx{self.lanes}"
-        self.dots = min([_DOTS, *[windows(width, self.lanes)[0] for width in widths]])
+        self.dots = min([BLOCK, *[windows(width, self.lanes)[0] for width in widths]])
 
-    def text(self, operands: str, results: str, spaces: str, body: Sequence[str]) -> str:
+    def text(self, structure: str, operands: str, spaces: str, body: Sequence[str]) -> str:
         """A kernel over groups of rows."""
         allocated = "".join(f"    {name}: T[longest * size] = empty\n" for name in spaces)
         keep = " keep: T[const]," if self.drop else ""
         return (
-            "def attend(lo: i64, hi: i64, pos: I[const], crd: I[const], cuts: i64[const], q: T[const], k: T[const],"
-            f" v: T[const],{keep}{operands} {results}, n: i64, m: i64, rows: i64, stride: i64, longest: i64,"
+            f"def attend(lo: i64, hi: i64, {_STRUCTURE}, bias: T[const],{structure} q: T[const],"
+            f" k: T[const], v: T[const],{keep}{operands}, n: i64, m: i64, rows: i64, stride: i64, longest: i64,"
             f" groups: i64, size: i64, tiles: i64, scale: T):\n{allocated}    best: T[size * {self.lanes}] = empty\n"
             + indent(_GROUPS + indent("\n".join(body), "    "), "    ")
         )
@@ -116,14 +122,21 @@ class _Rows:
         lines.append(f"{to} = {folded(lines, names, lanes, sum_of_lanes)}")
         return lines
 
-    def positions(self, body: Callable[[int], Sequence[str]]) -> list[str]:
-        """`body(k)` for the columns j0 to j(k - 1) of positions p to p + k - 1, the last again beyond the last."""
-        whole, half = self.dots, max(1, self.dots // 2)
-        lines = [f"whole = first + (stop - first) // {whole} * {whole}", f"for p in range(first, whole, {whole}):"]
-        lines += [f"    j{i} = place * m + i64(crd[p + {i}])" for i in range(whole)]
-        lines += [indent("\n".join(body(whole)), "    "), f"for p in range(whole, stop, {half}):"]
-        lines += [f"    j{i} = place * m + i64(crd[min(p + {i}, stop - 1)])" for i in range(half)]
-        return [*lines, indent("\n".join(body(half)), "    ")]
+    def positions(self, body: Sequence[str]) -> list[str]:
+        """`body` for the columns j0, j1, ... of as many positions from p on."""
+        columns = [f"    j{i} = place * m + i64(crd[p + {i}])" for i in range(self.dots)]
+        return [f"for p in range(first, stop, {self.dots}):", *columns, indent("\n".join(body), "    ")]
+
+    def shared(self) -> list[str]:
+        """What is added to the scores of the last block, whose last element is there several times."""
+        scores = f"vload(w, at + stop - {BLOCK}, {BLOCK})"
+        return [f"vstore(w, at + stop - {BLOCK}, {scores} + vload(bias, i64(copies[segment]), {BLOCK}))"]
+
+    def dropped(self, buffer: str) -> list[str]:
+        """What dropout multiplies weights, or their slopes, with."""
+        kept = "keep[place * n // rows * stride + p]"
+        each = f"for p in range(first, stop):\n    {buffer}[at + p] = {buffer}[at + p] * {kept}"
+        return [_tiles(each)] if self.drop else []
 
     def vectors(self, body: Sequence[str]) -> list[str]:
         """`body` for every vector u of a row's workspace; what is behind the last element takes part."""
@@ -136,13 +149,12 @@ class _Rows:
         """out and lse."""
         lanes = windows(self.d, self.lanes)[0]
 
-        def scores(count: int) -> list[str]:
-            lines = self.products("s", "q", "k", self.d, count)
-            return [*lines, "vstore(w, at + p, s)", "most = s if s > most else most"]
-
+        scores = [*self.products("s", "q", "k", self.d, self.dots), "vstore(w, at + p, s)"]
+        scores.append("most = s if s > most else most")
         best = f"best, (r - begin) * {self.lanes}"
         start = f"most: Tx{lanes} = vload({best}, {lanes}) if above else Tx{lanes}(-inf)"
         every = [*self.row("q", "q", self.d, "scale"), start, *self.positions(scores), f"vstore({best}, most)"]
+        every += self.shared()
         normalize = [f"vstore(w, base + count, {self.vector}(-inf))", f"sums: {self.vector} = {self.vector}(0.0)"]
         normalize.append(f"lane = vload({best}, {lanes})")
         most = folded(normalize, ["lane"], lanes, lambda x, y: f"{x} if {x} > {y} else {y}")
@@ -150,29 +162,28 @@ class _Rows:
         exponentials = [f"z = exp({self.load('w', 'u')} - {self.vector}(high))", "vstore(w, u, z)", "sums += z"]
         normalize += [*self.vectors(exponentials), "total = hsum(sums)", "lse[r] = high + log(total)"]
         normalize.append(f"best[(r - begin) * {self.lanes}] = T(1.0) / total")
-        if self.drop:
-            normalize.append("kept = place * n // rows * stride + i64(pos[row])")
-            normalize.append("for p in range(0, count):\n    w[base + p] = w[base + p] * keep[kept + p]")
         empty = ["lse[r] = T(0.0)", f"for c in range(0, {self.e}):\n    out[r * {self.e} + c] = T(0.0)"]
-        factor = f"best[(r - begin) * {self.lanes}] if stop == cuts[row * tiles + tiles] else T(1.0)"
+        is_last = "at + stop == (r - begin) * longest + counts[r - ahead]"
+        factor = f"best[(r - begin) * {self.lanes}] if {is_last} else T(1.0)"
         body = [
             _tiles("\n".join(every)),
             _rows_of_group(_either("count > 0", normalize, empty)),
+            *self.dropped("w"),
             _tiles("\n".join([f"factor = {factor}", *self.sums("out", "w", "v", self.e)])),
         ]
-        return self.text("", "out: T[mut], lse: T[mut]", "w", body)
+        return self.text("", " out: T[mut], lse: T[mut]", "w", body)
 
     def sums(self, to: str, weights: str, source: str, width: int) -> list[str]:
         """to[r] += sum of weights[p] * source[crd[p]], then times `factor`, in registers, of even and odd positions."""
-        lines = ["pairs = first + (stop - first) // 2 * 2"]
+        lines = []
         for columns in _batched(pieces(width, self.lanes)):
             one, other = [f"{to}{c}" for c, _ in columns], [f"{to}{c}_" for c, _ in columns]
             for x, y, (c, lanes) in zip(one, other, columns, strict=True):
                 zero = f"Tx{lanes}(0.0)"
                 lines.append(f"{x}: Tx{lanes} = vload({to}, r * {width} + {c}, {lanes}) if above else {zero}")
                 lines.append(f"{y}: Tx{lanes} = {zero}")
-            terms = [self.term(x, weights, source, width, columns, k) for k, x in enumerate((one, other))]
-            lines += ["for p in range(first, pairs, 2):", *terms, "for p in range(pairs, stop):", terms[0]]
+            lines.append(f"for p in range(first, stop, {BLOCK}):")
+            lines += [self.term((one, other)[i % 2], weights, source, width, columns, i) for i in range(BLOCK)]
             for x, y, (c, lanes) in zip(one, other, columns, strict=True):
                 lines.append(f"vstore({to}, r * {width} + {c}, ({x} + {y}) * Tx{lanes}(factor))")
         return lines
@@ -189,56 +200,55 @@ class _Rows:
     def backward(self) -> str:
         """dq[r], and what is added to dk and dv: P = exp(scores - lse), dS = scale * P * grad[r] . (v - out[r])."""
 
-        def scores(count: int) -> list[str]:
-            lines = self.products("s", "q", "k", self.d, count) + self.products("slope", "grad", "v", self.e, count)
-            shift = f"Tx{windows(self.d, self.lanes)[0]}(lse[r])"
-            return [*lines, f"vstore(w, at + p, s - {shift})", "vstore(h, at + p, slope)"]
-
-        every = [*self.row("q", "q", self.d, "scale"), *self.row("grad", "grad", self.e), *self.positions(scores)]
+        lanes = windows(self.d, self.lanes)[0]
+        scores = [*self.row("q", "q", self.d, "scale"), f"shift = Tx{lanes}(lse[r])"]
+        scores += self.positions([*self.products("s", "q", "k", self.d, self.dots), "vstore(w, at + p, s - shift)"])
+        scores += self.shared()
+        slopes = [*self.row("grad", "grad", self.e)]
+        slopes += self.positions([*self.products("slope", "grad", "v", self.e, self.dots), "vstore(h, at + p, slope)"])
         clear = [f"vstore({x}, base + count, {self.vector}({y}))" for x, y in (("w", "-inf"), ("h", "0.0"))]
-        slopes = [f"z = exp({self.load('w', 'u')})", "vstore(w, u, z)"]
-        slopes.append(f"vstore(h, u, z * ({self.load('h', 'u')} - {self.vector}(total)) * {self.vector}(scale))")
+        weights = [f"z = exp({self.load('w', 'u')})", "vstore(w, u, z)"]
+        weights.append(f"vstore(h, u, z * ({self.load('h', 'u')} - {self.vector}(total)) * {self.vector}(scale))")
         middle = [
             *row_product("total", "grad", "out", f"r * {self.e}", self.e, self.lanes),
             *clear,
-            *self.vectors(slopes),
+            *self.vectors(weights),
         ]
-        if self.drop:
-            kept = "kept = place * n // rows * stride + i64(pos[row])"
-            times = "for p in range(0, count):\n    {0}[base + p] = {0}[base + p] * keep[kept + p]"
-            middle = [kept, times.format("h"), *middle, times.format("w")]
         place = "\n".join([cleared_place("dk", self.d), cleared_place("dv", self.e)])
         body = [
             f"if g == lo or g == place * groups:\n{indent(place, '    ')}",
             f"for x in range(begin * {self.d}, last * {self.d}):\n    dq[x] = T(0.0)",
-            _tiles("\n".join(every)),
+            _tiles("\n".join(scores)),
+            _tiles("\n".join(slopes)),
+            *self.dropped("h"),
             _rows_of_group("\n".join(middle)),
-            _tiles(
-                "\n".join(
-                    [*self.updates("h", "q", "dk", self.d, ("dq", "k")), *self.updates("w", "grad", "dv", self.e)]
-                )
-            ),
+            *self.dropped("w"),
+            _tiles("\n".join(["factor = T(1.0)", *self.sums("dq", "h", "k", self.d)])),
+            *self.by_keys(),
         ]
-        operands = " lse: T[const], grad: T[const], out: T[const],"
-        return self.text(operands, "dq: T[mut], dk: T[mut], dv: T[mut]", "wh", body)
+        structure = (
+            " first_key: i64[const], key: i32[const], first_at: i64[const], at_key: i32[const], of_row: i32[const],"
+        )
+        operands = " lse: T[const], grad: T[const], out: T[const], dq: T[mut], dk: T[mut], dv: T[mut]"
+        return self.text(structure, operands, "wh", body)
 
-    def updates(self, weights: str, of_row: str, to: str, width: int, sum_: tuple[str, str] | None = None) -> list[str]:
-        """to[crd[p]] += weights[p] * of_row[r]; with sum_ = (x, y) also x[r] += sum of weights[p] * y[crd[p]]."""
-        lines = []
-        for columns in _batched(pieces(width, self.lanes)):
-            body = [f"j = (place * m + i64(crd[p])) * {width}", f"b = {weights}[at + p]"]
-            after = []
-            for c, lanes in columns:
-                own, there = f"{to}{c}", f"vload({to}, j + {c}, {lanes})"
-                lines.append(f"{own} = vload({of_row}, r * {width} + {c}, {lanes})")
-                body.append(f"vstore({to}, j + {c}, fma(Tx{lanes}(b), {own}, {there}))")
-                if sum_ is not None:
-                    x, y = sum_
-                    lines.append(f"{x}{c}: Tx{lanes} = vload({x}, r * {width} + {c}, {lanes})")
-                    body.append(f"{x}{c} = fma(Tx{lanes}(b), vload({y}, j + {c}, {lanes}), {x}{c})")
-                    after.append(f"vstore({x}, r * {width} + {c}, {x}{c})")
-            lines += ["for p in range(first, stop):", indent("\n".join(body), "    "), *after]
-        return lines
+    def by_keys(self) -> list[str]:
+        """dk[j] += sum over the group's rows of h * q[row], and dv[j] += sum of w * grad[row], in registers."""
+        every = [("dk", "h", "q", self.d, c, n) for c, n in pieces(self.d, self.lanes)]
+        every += [("dv", "w", "grad", self.e, c, n) for c, n in pieces(self.e, self.lanes)]
+        lines = ["for y in range(first_key[of_mask], first_key[of_mask + 1]):"]
+        lines.append("    j = place * m + i64(key[y])")
+        for start in range(0, len(every), _KEY_TILE):
+            batch = every[start : start + _KEY_TILE]
+            lines += [f"    {to}{c}: Tx{n} = vload({to}, j * {width} + {c}, {n})" for to, _, _, width, c, n in batch]
+            lines.append("    for p in range(first_at[y], first_at[y + 1]):  # novector nounroll")
+            lines += ["        r = begin + i64(of_row[p])", "        x = i64(at_key[p])"]
+            lines += [f"        b{weight} = {weight}[x]" for weight in sorted({weight for _, weight, *_ in batch})]
+            for to, weight, source, width, c, n in batch:
+                term = f"Tx{n}(b{weight}), vload({source}, r * {width} + {c}, {n})"
+                lines.append(f"        {to}{c} = fma({term}, {to}{c})")
+            lines += [f"    vstore({to}, j * {width} + {c}, {to}{c})" for to, _, _, width, c, n in batch]
+        return lines if every else []
 
 
 def _batched(columns: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:

@@ -26,7 +26,8 @@ from ..storage.buffers import scalar_of
 from ..storage.recorded import is_transformed
 from ..tensor.tensor import Tensor
 from .attend_kernels import kernel, tile_kernel
-from .attend_structure import Groups, cuts_of, elements_of, groups_of
+from .attend_packed import biases
+from .attend_structure import Groups, by_keys_of, elements_of, groups_of, packed_of
 from .attend_vectors import lanes_of, size_of_a_group
 
 __all__ = ["attend_backward", "attend_forward", "attention", "is_eager"]
@@ -35,14 +36,14 @@ PARALLEL_WORK = 1 << 16
 """Multiplications from which on threads share the rows, as products do."""
 VECTOR = 8
 """Multiplications that take about as long as an element of other work."""
-GROUP = (8, 64)
-"""Queries whose scores stand in the workspace, where keys are not read in tiles of columns, and where they are."""
+GROUP = 64
+"""Queries whose scores stand in the workspace."""
 PARTS = 8
 """Ranges for each thread, as rows of masks differ in length."""
 
-TILE_BYTES = {"forward": (1 << 19,), "backward": (1 << 14, 1 << 15, 1 << 19)}
-"""Keys or values of a tile of columns, which fit the second cache, or the first together with their gradients."""
-TILE_ELEMENTS = 12
+TILE_BYTES = 3 << 14
+"""Keys or values of a tile of columns, which fit the first cache."""
+TILE_ELEMENTS = 32
 """Elements of a row in a tile, on average, from which on a tile pays for reading and writing the row's sums."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -168,15 +169,21 @@ def _by_rows(
     (places, n, d), m, e = q.shape, k.shape[1], v.shape[2]
     rows, stored = len(pos) - 1, len(crd)
     is_shared = rows == n
-    scalar, index = scalar_of(v), "i32" if crd.dtype == torch.int32 else "i64"
-    tile = _columns_of_a_tile(kind, stored / max(rows * m, 1), m, max(d, e) * v.element_size())
-    cuts, tiles, longest = cuts_of(pos, crd, m, tile)
-    size, lanes = GROUP[tiles > 1], lanes_of(scalar)
-    of_place = -(-n // size)
-    numbers = [n, m, rows, 0 if keep is None else keep.shape[1], longest + lanes, of_place, size, tiles]
-    arrays = [pos, crd, cuts, *operands, *([] if keep is None else [keep]), *arrays]
+    tile = _columns_of_a_tile(stored / max(rows * m, 1), m, max(d, e) * v.element_size())
+    scalar = scalar_of(v)
+    lanes = lanes_of(scalar)
+    packed = packed_of(pos, crd, (n, m), tile, GROUP, lanes)
+    by_keys = []
+    if kind == "backward":
+        keys = by_keys_of(pos, crd, packed, m, GROUP)
+        by_keys = [keys.first, keys.columns, keys.starts, keys.at, keys.of_row]
+    of_place = -(-n // GROUP)
+    dropped = [] if keep is None else [keep.index_select(1, packed.source)]
+    numbers = [n, m, rows, len(packed.source), packed.longest, of_place, GROUP, packed.tiles]
+    structure = [packed.crd, packed.cuts, packed.offsets, packed.copies, packed.counts, biases(v.dtype), *by_keys]
+    arrays = [*structure, *operands, *dropped, *arrays]
     work = stored * (places if is_shared else 1) * (d + e)
-    made = kernel(kind, scalar, lanes, index, d, e, keep is not None)
+    made = kernel(kind, scalar, lanes, d, e, keep is not None)
     return _Launch(made, arrays, numbers, bits(scale, scalar), of_place, places, work)
 
 
@@ -214,13 +221,12 @@ def _accumulated(launch: _Launch, k: torch.Tensor, v: torch.Tensor) -> tuple[tor
     return copies[0]
 
 
-def _columns_of_a_tile(kind: str, density: float, m: int, width: int) -> int:
-    """Columns whose keys fit a cache; all where a query has too few of these to gain by that."""
-    for size in TILE_BYTES[kind]:
-        fitting = size // max(width, 1)
-        if density * fitting >= TILE_ELEMENTS:
-            return min(fitting, max(m, 1))
-    return max(m, 1)
+def _columns_of_a_tile(density: float, m: int, width: int) -> int:
+    """Columns whose keys fit a cache; more where a query has too few of these to gain by that."""
+    tile = max(1, TILE_BYTES // max(width, 1))
+    while density * tile < TILE_ELEMENTS and tile < m:
+        tile *= 2
+    return min(tile, max(m, 1))
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:

@@ -1,7 +1,8 @@
 """The buffers of a mask -> what attention's kernels read in their place, computed once and kept with them.
 
-`elements_of` are compressed rows of elements, `cuts_of` rows cut at tiles of columns, and `groups_of` the unions of the
-keys of neighbouring queries, for masks whose neighbours see much the same keys: blocks, bands, causal ones.
+`elements_of` are compressed rows of elements, `packed_of` these in whole blocks by tiles of columns, and `groups_of`
+the unions of the keys of neighbouring queries, for masks whose neighbours see much the same keys: blocks, bands, causal
+ones.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any, TypeVar
 
 import torch
 
+from .attend_packed import Keys, Packed, by_keys, packed
 from .attend_tiles import KEYS
 
-__all__ = ["Groups", "cuts_of", "elements_of", "groups_of", "version"]
+__all__ = ["Groups", "by_keys_of", "elements_of", "groups_of", "packed_of", "version"]
 
 T = TypeVar("T")
 FILLED = 0.5
@@ -22,6 +24,8 @@ FILLED = 0.5
 by rows (AMD EPYC, float32 of 64 features)."""
 SAMPLES = 8
 """Groups that are looked at first."""
+SURELY = 0.75
+"""The part of `FILLED` below which these show that the others have less than that too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +75,17 @@ def _elements(pos: torch.Tensor, crd: torch.Tensor, height: int, width: int) -> 
     return wide, columns[at]
 
 
-def cuts_of(pos: torch.Tensor, crd: torch.Tensor, m: int, tile: int) -> tuple[torch.Tensor, int, int]:
-    """Where each row's elements of each `tile` columns begin; the number of tiles, and the most elements of a row."""
+def packed_of(
+    pos: torch.Tensor, crd: torch.Tensor, shape: tuple[int, int], tile: int, group: int, spare: int
+) -> Packed:  # fmt: skip
+    """`packed`, kept."""
+    key = (*shape, tile, group, spare)
+    return _cached(pos, crd, "packed", key, lambda: packed(pos, crd, shape, tile, group, spare))
 
-    def build() -> tuple[torch.Tensor, int, int]:
-        counts, tiles = pos.diff(), max(1, -(-m // tile))
-        longest = int(counts.max()) if len(counts) else 0
-        if tiles == 1:
-            return pos.to(torch.int64), 1, longest
-        row = torch.arange(len(counts)).repeat_interleave(counts.to(torch.int64))
-        in_tile = torch.bincount(row * tiles + crd // tile, minlength=len(counts) * tiles)
-        return torch.cat([in_tile.new_zeros(1), in_tile.cumsum(0)]), tiles, longest
 
-    return _cached(pos, crd, "cuts", (m, tile), build)
+def by_keys_of(pos: torch.Tensor, crd: torch.Tensor, rows: Packed, m: int, group: int) -> Keys:
+    """`by_keys` of the packed rows of a mask, kept."""
+    return _cached(pos, crd, "keys", (m, group, rows.longest, rows.tiles), lambda: by_keys(rows, m, group))
 
 
 def groups_of(
@@ -122,7 +124,7 @@ def _is_scattered(pos: torch.Tensor, crd: torch.Tensor, shape: tuple[int, int], 
         keys = crd[int(pos[g * size]) : int(pos[(g + 1) * size])]
         stored += len(keys)
         united += size * int(torch.bincount(keys, minlength=1).count_nonzero())
-    return stored < FILLED / 2 * united
+    return stored < SURELY * FILLED * united
 
 
 def _united(pos: torch.Tensor, crd: torch.Tensor, shape: tuple[int, int], size: int) -> Groups | None:
