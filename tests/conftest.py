@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,6 +33,29 @@ settings.register_profile("nightly", deadline=None, max_examples=5000, suppress_
 settings.register_profile("seeded", settings.get_profile("ci"), derandomize=False, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 _KERNELS = pytest.StashKey[str]()
+_TESTS = Path(__file__).resolve().parent
+_OPTIONAL = frozenset(
+    [
+        "torch",
+        "torch_geometric",
+        "pymetis",
+        "rich",
+        "matplotlib",
+        "h5py",
+        "pyarrow",
+        "zarr",
+        "dask",
+        "distributed",
+        "ml_dtypes",
+        "networkx",
+        "pandas",
+        "sklearn",
+        "xarray",
+        "expecttest",
+        "coverage",
+    ]
+)
+"""What the extras of pyproject.toml install. Without one of them the tests that import it are skipped."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,6 +89,52 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden kernels instead of comparing")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> pytest.CollectReport | None:
+    """A file whose imports ask for an optional library that is not installed is one skip, with the library's name."""
+    if not isinstance(collector, pytest.Module):
+        return None
+    try:
+        _ = collector.obj
+    except collector.CollectError as error:
+        if reason := _absent(error.__cause__):
+            place = str(collector.path), 0, reason
+            return pytest.CollectReport(collector.nodeid, "skipped", place, [])  # type: ignore[arg-type]
+    except (Exception, pytest.skip.Exception):
+        return None  # pytest's own hook comes upon it again, and reports it
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    return (yield from _skipped_where_absent())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    return (yield from _skipped_where_absent())
+
+
+def _skipped_where_absent() -> Iterator[None]:
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        if reason := _absent(error):
+            pytest.skip(reason)
+        raise
+
+
+def _absent(error: BaseException | None) -> str | None:
+    """Why a test is skipped, where its own lines import an optional library that is not there.
+
+    What openwork's lines import in vain is a failure, whatever the library: it promises to do without.
+    """
+    if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] not in _OPTIONAL:
+        return None
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    return f"needs {error.name}" if Path(files[-1]).is_relative_to(_TESTS) else None
 
 
 @pytest.hookimpl(tryfirst=True)
