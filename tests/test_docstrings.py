@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import openwork as ow
+from openwork import errors
 
 TORCH = getattr(find_spec("torch"), "origin", None) is not None
 """Whether torch is installed: a folder of that name is none."""
@@ -47,8 +48,8 @@ CLASSES = {
     if isinstance(value := getattr(import_module(f"openwork.{name}".rstrip(".")), key), type)
     and value.__module__.startswith("openwork")
     and not key.startswith("_")
-    and not issubclass(value, BaseException)
 }
+ERRORS = {name: value for name in errors.__all__ if isinstance(value := getattr(errors, name), type)}
 SEE = re.compile(r"See also: (.*?)\.(?:\n|$)", re.DOTALL)
 
 
@@ -139,6 +140,11 @@ def test_every_class_has_an_example() -> None:
     """But for what `openwork.io` hands to writers of readers, and what modules for other libraries return."""
     lacking = [name for name, c in CLASSES.items() if ">>> " not in (inspect.getdoc(c) or "")]
     assert [name for name in lacking if not name.startswith(("io.", "torch.", "dask."))] == []
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_error_has_an_example_that_runs(name: str, names: dict[str, Any]) -> None:
+    assert run(name, ERRORS[name], names) > 0
 
 
 @pytest.mark.slow

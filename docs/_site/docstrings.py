@@ -16,6 +16,7 @@ _LABEL = re.compile(
     r"^(Guarantees|Cost|Raises|Source|Warns|See also)(:?) ", re.MULTILINE
 )
 _NAMES = re.compile(r"^See also: ([^`\n]+(?:\n[^`\n]+)?)\.$", re.MULTILINE)
+_ATTRIBUTES = re.compile(r"[A-Za-z_][\w, ]*(\([^()]*\))? : ")
 _ENTRY = re.compile(r"^(\S[^:\n]*?) : (.*)$")
 
 
@@ -62,6 +63,8 @@ def _prose(text: str) -> str:
     for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
         if paragraph.startswith(("    ", ">>> ")):
             paragraphs.append(f"```\n{paragraph}\n```")
+        elif _ATTRIBUTES.match(paragraph):
+            paragraphs.append(_entries(paragraph.splitlines()))
         elif paragraph.strip():
             paragraph = _NAMES.sub(_in_backticks, paragraph)
             marked = _LABEL.sub(r"\n\n\0\1\0\2 ", paragraph)

@@ -184,11 +184,19 @@ def _same(module: Any, name: str) -> bool:
 
 
 def _with_members(name: str, value: Any) -> tuple[Entry, ...]:
-    """What it is, and of a class of ours its attributes and methods that have documentation."""
+    """What it is, and of a class of ours its attributes and methods that have documentation.
+
+    What a class has from one that has a place of its own on these pages stands there.
+    """
     entries = [_entry(name, value)]
+    home = import_module(name.rpartition(".")[0])
+    shown = []
     for member in sorted(dir(value)) if entries[0].kind == "class" else ():
         owner = next((c for c in value.__mro__ if member in vars(c)), object)
         if member.startswith("_") or not owner.__module__.startswith("openwork"):
+            continue
+        if owner is not value and getattr(home, owner.__name__, None) is owner:
+            shown += [owner.__name__] * (owner.__name__ not in shown)
             continue
         found = inspect.getattr_static(value, member)
         if isinstance(found, property) or not callable(getattr(value, member)):
@@ -196,6 +204,9 @@ def _with_members(name: str, value: Any) -> tuple[Entry, ...]:
             entries.append(Entry(f"{name}.{member}", "attribute", "", text))
         else:
             entries.append(_method(f"{name}.{member}", getattr(value, member)))
+    if shown:
+        more = f"Also what `{'`, `'.join(shown)}` has."
+        entries[0] = replace(entries[0], facts=more)
     return tuple(entry for k, entry in enumerate(entries) if entry.doc or k == 0)
 
 
@@ -232,6 +243,9 @@ def _signature(value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
+    types = [str(p.annotation) for p in signature.parameters.values()]
+    if inspect.isclass(value) and any(t.startswith("_") for t in types):
+        return ""  # made by a function, from parts that are nobody's business
     shown = [
         p.replace(annotation=_type(p.annotation))
         for p in signature.parameters.values()
@@ -271,7 +285,7 @@ def _type(annotation: Any) -> Any:
         if annotation is not inspect.Parameter.empty
         else ""
     )
-    text = re.sub(r"ForwardRef\('(\w+)'\)", r"\1", text.strip("'\""))
+    text = re.sub(r"ForwardRef\('([^']+)'\)", r"\1", text.strip("'\""))
     for alias, meaning in _ALIASES.items():
         text = re.sub(rf"(?<![\w.]){alias}\b", meaning, text)
     if text in ("", "Any", "object", "None"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 __all__ = [
@@ -18,63 +18,204 @@ __all__ = [
     "ShapeError",
     "SizeError",
     "UnsupportedError",
+    "broadcast_error",
     "suggestion",
 ]
 
 
 class FormatError(ValueError):
-    """A storage format that does not parse, is not invertible, or does not suit the operation."""
+    """A storage format that does not parse, is not invertible, or does not suit the operation.
+
+    Examples
+    --------
+    >>> ow.format("(i, j) -> (i : dense, k : compressed)")
+    Traceback (most recent call last):
+    ...
+    openwork.errors.FormatError: format: a level uses an unknown dimension
+      (i, j) -> (i : dense, k : compressed)
+                            ^
+      known dimensions: i, j; got: k
+      help: declare k on the left, or write j
+    """
 
 
 class ShapeError(ValueError):
-    """Shapes or extents that do not agree."""
+    """Shapes or extents that do not agree.
+
+    Examples
+    --------
+    >>> ow.eye(3) @ np.ones(4)
+    Traceback (most recent call last):
+    ...
+    openwork.errors.ShapeError: matmul: inner extents differ, 3 and 4, in shapes (3, 3) and (4,)
+      help: transpose an operand with .T, or check the order of the operands
+    """
 
 
 class SizeError(ShapeError, MemoryError):
-    """A result, or a part of the way to it, with more bytes than can be had; the message says how many."""
+    """A result, or a part of the way to it, with more bytes than can be had; the message says how many.
+
+    Examples
+    --------
+    >>> ow.zeros((10**6, 10**7), format="dense")
+    Traceback (most recent call last):
+    ...
+    openwork.errors.SizeError: full: an array of shape (10000000000000,) has 80,000,000,000,000 bytes
+      expected: no more than there is memory for
+      help: take a part of the tensor, or an operation of its stored elements only
+    """
 
 
 class InvariantError(ValueError):
-    """Buffers that break a numbered invariant of the storage (`docs/design.md`, section 3)."""
+    """Buffers that break a numbered invariant of the storage (`docs/design.md`, section 3).
+
+    Examples
+    --------
+    >>> ow.sparse_csr_tensor([0, 1, 2], [0, 5], [1.0, 2.0], (2, 3))
+    Traceback (most recent call last):
+    ...
+    openwork.errors.InvariantError: 5.5 level 1 (compressed) of "(i, j) -> (i : dense, j : compressed)": coordinates
+      expected: 0 <= crd < 3; got: col_indices[1] == 5
+      help: check the shape, or the coordinates
+    """
 
 
 class ReadOnlyError(ValueError):
-    """An in-place form of a tensor whose memory may not be written to."""
+    """An in-place form of a tensor whose memory may not be written to.
+
+    Examples
+    --------
+    >>> numbers = np.array([1.0, 2.0])
+    >>> numbers.flags.writeable = False
+    >>> A = ow.sparse_csr_tensor([0, 1, 2], [0, 1], numbers, (2, 2))
+    >>> try:
+    ...     A[0, 0] = 3.0
+    ... except ow.ReadOnlyError as error:
+    ...     print(str(error).splitlines()[-1])
+      help: clone() the tensor, or asarray(..., copy=True)
+    """
 
 
 class DTypeError(TypeError):
-    """A dtype that an operation does not take."""
+    """A dtype that an operation does not take.
+
+    Examples
+    --------
+    >>> ow.bitwise_and(ow.eye(3), 1)
+    Traceback (most recent call last):
+    ...
+    openwork.errors.DTypeError: bitwise_and does not take float64, int
+      help: convert with .astype(...)
+    """
 
 
 class FileFormatError(ValueError):
-    """A file that breaks the rules of its own format; the message names the line."""
+    """A file that breaks the rules of its own format; the message names the line.
+
+    Examples
+    --------
+    >>> with open("a.mtx", "w") as file:
+    ...     lines = file.write("%%MatrixMarket matrix coordinate real general\\n2 2 1\\n1 3 1.0\\n")
+    >>> ow.read("a.mtx")
+    Traceback (most recent call last):
+    ...
+    openwork.errors.FileFormatError: a.mtx, line 3: index 3 in column 2 is outside 1..2
+      1 3 1.0
+        ^
+    """
 
 
 class UnsupportedError(NotImplementedError):
-    """Something that is not supported; the message says what is."""
+    """Something that is not supported; the message says what is.
+
+    Examples
+    --------
+    >>> ow.linalg.inv(ow.eye(3))
+    Traceback (most recent call last):
+    ...
+    openwork.errors.UnsupportedError: inv: the inverse of a sparse matrix has no zeros to speak of
+      help: solve(A, b) for inv(A) @ b, factorized(A) to solve again and again; inv takes asformat('dense')
+    """
 
 
 class ExportError(UnsupportedError, BufferError):
-    """An array that DLPack cannot hold: a BufferError, as the array API asks for."""
+    """An array that DLPack cannot hold: a BufferError, as the array API asks for.
+
+    Examples
+    --------
+    >>> try:
+    ...     np.from_dlpack(ow.eye(3))
+    ... except BufferError as error:
+    ...     print(str(error).splitlines()[0])
+    __dlpack__: a sparse tensor of shape (3, 3) would take 72 bytes as a dense array
+    """
 
 
 class BlockError(RuntimeError):
-    """A block of a tensor on workers or on disk that is lost or damaged; the message names it."""
+    """A block of a tensor on workers or on disk that is lost or damaged; the message names it.
+
+    Examples
+    --------
+    >>> from openwork.interop.dask_frames import opened, sealed
+    >>> header = sealed("block (0, 3) of A", None, [b"sent"])  # as between two workers
+    >>> opened(header, [b"lost"])
+    Traceback (most recent call last):
+    ...
+    openwork.errors.BlockError: block (0, 3) of A is damaged on its way between processes or on disk
+      expected checksum 00000000746e657300000000746e6573; got 0000000074736f6c0000000074736f6c
+      help: compute it anew; look at the disk of the workers' local directory where it was spilled
+    """
 
 
 class CompilerBug(RuntimeError):
-    """A fault of the compiler itself: the message carries the stage, the IR and the kernel's key."""
+    """A fault of the compiler itself: the message carries the stage, the IR and the kernel's key.
+
+    It is never the fault of the arguments: please report the whole of its text.
+
+    Examples
+    --------
+    >>> from openwork.ir.text import parse
+    >>> parse("def f(n: i64):\\n    m = n + k")  # a kernel, as the compiler writes them
+    Traceback (most recent call last):
+    ...
+    openwork.errors.CompilerBug: loop IR text, line 2: unknown name 'k'; known: n
+          m = n + k
+                  ^
+    """
 
 
 class ConvergenceWarning(RuntimeWarning):
     """An iterative solver that ended before it reached its tolerance.
 
-    operation : the solver's name; iterations : how many it took; residual : the norm of `b - A @ x` at the end
+    operation : the solver's name
+    iterations : how many it took
+    residual : the norm of `b - A @ x` at the end
+
+    Examples
+    --------
+    >>> import warnings
+    >>> A = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(99, 99))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     x, info = ow.linalg.cg(A, np.ones(99), maxiter=5)
+    >>> caught[0].message.operation, caught[0].message.iterations
+    ('cg', 5)
     """
 
     def __init__(self, message: str, operation: str = "", iterations: int = 0, residual: float = float("nan")) -> None:
         super().__init__(message)
         self.operation, self.iterations, self.residual = operation, iterations, residual
+
+
+def broadcast_error(operation: str, shapes: Sequence[tuple[int, ...]]) -> ShapeError:
+    """What is raised where shapes do not broadcast; of a reduction along rows the help says how it would."""
+    last = len(shapes) == 2 and min(map(len, shapes)) > 0 and abs(len(shapes[0]) - len(shapes[1])) == 1
+    short, long = sorted(shapes, key=len)[:2] if last else ((), ())
+    if last and all(a in (1, b) for a, b in zip(short, long, strict=False)):
+        remedy = "keepdims=True in the reduction that it is from, or [..., None], gives it the last dimension"
+    else:
+        remedy = "extents agree from the last one on, or are 1; reshape an operand"
+    return ShapeError(f"{operation}: shapes {' and '.join(map(str, shapes))} do not broadcast\n  help: {remedy}")
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
