@@ -261,6 +261,7 @@ def namespace(all_: list[Operation], others: dict[str, tuple[str, ...]], errors:
         "",
         "from . import decomposition as decomposition",
         "from . import graph as graph",
+        "from . import io as io",
         "from . import linalg as linalg",
         "from . import masked as masked",
         "from . import plot as plot",

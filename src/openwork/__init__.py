@@ -42,10 +42,10 @@ from .errors import (
     SizeError,
     UnsupportedError,
 )
-from .errors import suggestion as _suggestion
 from .format import Format
 from .format import format as format
 from .imported import when_imported as _when_imported
+from .namespaces import hint as _hint
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
 from .runtime.overrides import overridable, with_hints
@@ -82,6 +82,8 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 _LAZY = {**HOMES, **{name: home for home, names in _OTHERS.items() for name in names}}
 """The modules that public names are loaded from when first used."""
 _MODULES = ("decomposition", "graph", "linalg", "masked", "plot")
+_BY_NAME = ("compat", "io", "lib")
+"""Modules that are there by name; `import *` would put one before Python's own."""
 _OPTIONAL = ("dask", "nn", "torch")
 """Modules that import torch or Dask: there by name, and by no `import *`."""
 
@@ -131,12 +133,11 @@ _when_imported("distributed.protocol.serialize", _register_frames)
 def __getattr__(name: str) -> Any:
     if name in _OPTIONAL:
         return _optional_module(name)
-    if name in _MODULES or name == "lib":
+    if name in _MODULES or name in _BY_NAME:
         return import_module(f"{__name__}.{name}")
     home = _LAZY.get(name)
     if home is None:
-        hint = "" if name.startswith("_") else _suggestion(name, __dir__())
-        raise AttributeError(f"module 'openwork' has no attribute {name!r}{hint}", name=name)
+        raise AttributeError(f"module 'openwork' has no attribute {name!r}{_hint(name, __dir__())}", name=name)
     value = getattr(import_module(f"{__name__}.{home}"), name)
     if name in GRADIENTS:
         value = _gradients.with_grad(value)

@@ -7,6 +7,7 @@ import numpy as np
 
 from . import decomposition as decomposition
 from . import graph as graph
+from . import io as io
 from . import linalg as linalg
 from . import masked as masked
 from . import plot as plot

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from .errors import suggestion
 
-__all__ = ["absent", "entering", "listing"]
+__all__ = ["absent", "entering", "hint", "listing"]
+
+MODULES = ("linalg", "graph", "decomposition", "nn", "masked", "plot", "io", "dask", "torch")
+"""The public modules of openwork, in the order in which a name that is not where it was sought is looked for."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,10 +23,30 @@ def absent(module: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
     """A module's `__getattr__`, which asks whether one of its public names was meant."""
 
     def missing(name: str) -> NoReturn:
-        hint = "" if name.startswith("_") else suggestion(name, known)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint(name, known)}", name=name)
 
     return missing
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The end of a message about a name that is not among those known: where openwork has it, else one like it."""
+    if name.startswith("_"):
+        return ""
+    homes = [f"openwork.{module}" for module in MODULES if name in _public(module)]
+    if name in getattr(sys.modules[__package__], "_LAZY", ()):
+        homes.insert(0, "openwork")
+    return f"\n  help: {homes[0]}.{name}" if homes else suggestion(name, known)
+
+
+@cache
+def _public(module: str) -> frozenset[str]:
+    """A public module's names, from its source: to import some of them takes torch or Dask."""
+    try:
+        tree = ast.parse((Path(__file__).parent / module / "__init__.py").read_text("utf-8"))
+    except OSError:  # no files here: a package in a zip file
+        return frozenset()
+    lists = (n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__")
+    return frozenset(name for found in lists for name in ast.literal_eval(found))
 
 
 def entering(table: dict[Any, Callable[..., Any]]) -> Callable[..., Callable[[F], F]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from . import files
 from .containers import mapped
@@ -22,6 +23,7 @@ __all__ = [
     "read", "write", "write_parts",
 ]  # fmt: skip
 
+_missing = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)
 
 _HOMES = {**dict.fromkeys(("header", "load", "read", "write"), files), "open": mapped, "parts": parts_of_file}
@@ -29,7 +31,4 @@ _HOMES |= dict.fromkeys(("convert", "write_parts"), conversion)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    return getattr(_HOMES.get(name, records), name)
+    return _missing(name) if name not in __all__ else getattr(_HOMES.get(name, records), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from .construct import as_masked_tensor, masked_tensor
 from .elementwise import binary, lift, select
@@ -46,4 +47,5 @@ __all__ = [
     "prod", "select", "softmax", "softmin", "stack", "std", "sum", "var",
 ]  # fmt: skip
 
+__getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from ..errors import ShapeError, UnsupportedError, broadcast_error
 from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
@@ -207,8 +207,7 @@ def _shape(operation: str, operands: tuple[Any, ...]) -> tuple[int, ...]:
     try:
         return tuple(np.broadcast_shapes(*shapes))
     except ValueError:
-        listed = " and ".join(str(s) for s in shapes)
-        raise ShapeError(f"{operation}: shapes {listed} do not broadcast\n  help: reshape an operand") from None
+        raise broadcast_error(operation, shapes) from None
 
 
 def stretched(m: MaskedTensor, shape: tuple[int, ...]) -> MaskedTensor:

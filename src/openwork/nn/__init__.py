@@ -3,6 +3,7 @@ pruning of dense ones to them; tables with sparse gradients; layers over the edg
 
 from __future__ import annotations
 
+from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from .attend import attend
 from .attention import SparseAttention, SparseMultiheadAttention
@@ -20,4 +21,5 @@ __all__ = [
     "from_state_dict", "neighbor_batches", "normalized_adjacency", "prune",
 ]  # fmt: skip
 
+__getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)

@@ -6,10 +6,12 @@ asked for.
 
 from __future__ import annotations
 
+from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from .pictures import rows, spy
 from .tree import levels
 
 __all__ = ["levels", "rows", "spy"]
 
+__getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import tuning
 from ..caller import telling
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..errors import DTypeError, ShapeError, UnsupportedError, broadcast_error
 from ..interruptible import whole
 from ..ir.arithmetic import expm1
 from ..ir.operations import OPERATIONS, with_trait
@@ -170,8 +170,7 @@ def _do_broadcast(args: tuple[Any, ...]) -> bool:
 
 
 def _broadcast_error(name: str, args: tuple[Any, ...]) -> ShapeError:
-    shapes = " and ".join(map(str, _shapes(args)))
-    return ShapeError(f"{user_name(name)}: shapes {shapes} do not broadcast\n  help: reshape an operand")
+    return broadcast_error(user_name(name), _shapes(args))
 
 
 def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:

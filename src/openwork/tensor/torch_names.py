@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import FormatError, ShapeError, suggestion
+from ..errors import FormatError, ShapeError
 from ..format import coo
 from ..format import format as parse
 from ..integers import AxisError, ExtentError, extents, integer
 from ..late import late
+from ..namespaces import hint
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import is_torch, length
 from ..storage.storage import Storage
@@ -107,8 +108,7 @@ class TorchNames:
             if hasattr(type(self), name):
                 text += " over NumPy buffers\n  help: asarray(t, like=torch) is over torch's"
                 raise AttributeError(text, name=name, obj=self)
-            hint = "" if name.startswith("_") else suggestion(name, dir(type(self)))
-            raise AttributeError(text + hint, name=name, obj=self)
+            raise AttributeError(text + hint(name, dir(type(self))), name=name, obj=self)
 
     @property
     def mH(self) -> Tensor:

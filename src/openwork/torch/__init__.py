@@ -18,6 +18,7 @@ from ..format.format import unpickled_level
 from ..format.level import unpickled as unpickled_level_format
 from ..format.levels import LEVEL_FORMATS
 from ..masked import tensor as masked
+from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from ..ops.manipulation.joining import stack
 from ..storage import storage
@@ -29,6 +30,7 @@ from .row_gradients import linear, rows_matmul
 
 __all__ = ["gradcheck", "gradgradcheck", "linear", "optim", "rows_matmul"]
 
+__getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)
 
 _EXPRESSIONS = [x for x in vars(expression).values() if isinstance(x, type) and x.__module__ == expression.__name__]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, broadcast_error
 from ..ops.elementwise.maps import cached_fill
 from ..ops.elementwise.pointwise import merge
 from ..ops.elementwise.prepared_maps import keep_function
@@ -158,9 +158,8 @@ def extents(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> 
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        text = ", ".join(str(tuple(s)) for s in shapes)
         name = getattr(function, "__name__", "the function")
-        raise ShapeError(f"{name}: shapes {text} do not broadcast\n  help: extents agree, or are 1") from None
+        raise broadcast_error(name, [tuple(s) for s in shapes]) from None
 
 
 def torch_storage(t: Tensor) -> Storage:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...errors import DTypeError, UnsupportedError, broadcast_error
 from ...interop.operands import adopt_foreign
 from ...runtime.conversion.remap import canonical
 from ...storage.buffers import as_array, is_array, is_torch, length, numpy_dtype, to_numpy
@@ -49,8 +49,7 @@ def by_elements(function: Callable[..., Any], operands: Sequence[Any], name: str
     try:
         shape = np.broadcast_shapes(*(tuple(x.shape) for x in arguments if hasattr(x, "shape")))
     except ValueError:
-        shapes = " and ".join(str(tuple(getattr(x, "shape", ()))) for x in arguments)
-        raise ShapeError(f"{name}: shapes {shapes} do not broadcast\n  help: reshape an operand") from None
+        raise broadcast_error(name, [tuple(getattr(x, "shape", ())) for x in arguments]) from None
     arrays = any(is_array(x) and x.ndim for x in arguments)
     if arrays or any(t.format.is_dense and t.ndim for t in tensors) or not any(t.ndim for t in tensors):
         dense_results = _call(function, [_host(x) for x in arguments], name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import broadcast_error
 from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...runtime.contract import sample
@@ -296,9 +296,7 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     array = b if left else a
     shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _shapes_broadcast(t.shape, tuple(array.shape)) else None
     if shape is None:
-        raise ShapeError(
-            f"{user_name(op)}: shapes {t.shape} and {tuple(array.shape)} do not broadcast\n  help: reshape an operand"
-        )
+        raise broadcast_error(user_name(op), [t.shape, tuple(array.shape)])
     if shape != t.shape:
         t = broadcast_to(t, shape)
     s = _unique_storage(t, op in ("mul", "div") and left and not t.fill_value)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...errors import DTypeError, ShapeError, UnsupportedError, broadcast_error
 from ...integers import extents, integers
 from ...interruptible import repeat as repeat_blocks
 from ...runtime.conversion.remap import Program
@@ -436,8 +436,7 @@ def _common_shape(operation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[in
     for column in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes), strict=True):
         larger = set(column) - {1}
         if len(larger) > 1:
-            text = ", ".join(map(str, shapes))
-            raise ShapeError(f"{operation}: shapes {text} do not broadcast\n  help: extents agree, or are 1")
+            raise broadcast_error(operation, shapes)
         out.append(larger.pop() if larger else 1)
     return tuple(out)
 
