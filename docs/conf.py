@@ -29,6 +29,7 @@ html_theme = "furo"
 html_title = "openwork"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_favicon = "_static/mark.svg"
 html_theme_options = {
     "light_logo": "mark.svg",

@@ -124,6 +124,7 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
             *((f"openwork.{n}", n) for n in here),
             *((f"openwork.{key}.{n}", n) for n in own),
         ]
+        named.sort(key=lambda pair: inspect.isclass(getattr(module, pair[1])))
         found[key] = (
             title,
             head,
@@ -309,11 +310,20 @@ def addresses() -> dict[str, str]:
 
 
 def page(title: str, head: str, entries: tuple[Entry, ...]) -> str:
-    """The Markdown of a page: a list of all names with their first sentence, then each in full."""
+    """The Markdown of a page: a list of all names with their first sentence, then each in full.
+
+    What a class has is in the list where the page is about that class alone.
+    """
     out = [f"# {title}", "", markdown(head) if head else ""]
-    if len(entries) > 4:
+    classes = {e.name for e in entries if e.kind in ("class", "exception")}
+    listed = [
+        e
+        for e in entries
+        if len(classes) == 1 or e.name.rpartition(".")[0] not in classes
+    ]
+    if len(listed) > 4:
         out += ["| name | what it is |", "| --- | --- |"]
-        for entry in entries:
+        for entry in listed:
             summary = (
                 markdown(" ".join(entry.doc.split("\n\n")[0].split()))
                 .strip()
