@@ -28,6 +28,7 @@ LAYERS = (
         "tuning",
         "caller",
         "imported",
+        "quiet_interrupt",
     },
     {"format"},
     {"storage"},

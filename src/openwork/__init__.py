@@ -29,6 +29,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from . import quiet_interrupt as _quiet_interrupt  # noqa: F401 - before what takes time
 from .errors import (
     BlockError,
     CompilerBug,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -308,3 +310,19 @@ def test_dense_operands_of_kernels_have_the_vector_index_inside(capsys: Capture)
         assert main(["kernel", f"C(i,k) += A(i,j) * {b}", "--formats", "A=csr"]) == 0
         texts.append(capsys.readouterr().out.split("\n", 1)[1].replace("B_stride1", "B_stride0"))
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("command", [["-m", "openwork", "formats"], ["openwork"]])
+def test_an_interrupt_during_imports_is_one_line(command: list[str], tmp_path: Path) -> None:
+    """NumPy's import is interrupted, as by Ctrl-C; the script has the form of the one that pip makes."""
+    (tmp_path / "numpy.py").write_text("raise KeyboardInterrupt\n")
+    (tmp_path / "openwork").write_text("import sys\nfrom openwork.cli import main\nsys.exit(main())\n")
+    source = str(Path(ow.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), source])}
+    shell = [shlex.join([sys.executable, *command]) + "; exit $?"]
+    done = subprocess.run(["bash", "-c", *shell], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "openwork: interrupted\n")
+    (tmp_path / "numpy.py").write_text("raise RuntimeError('no interrupt')\n")
+    done = subprocess.run(["bash", "-c", *shell], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert "Traceback" in done.stderr
+    assert done.returncode == 1

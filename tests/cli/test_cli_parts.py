@@ -204,3 +204,16 @@ def test_progress_at_a_terminal(
         assert "3/5" in err
         assert "0:00 left" in err
         assert err.endswith("\x1b[K") if not rich else "step3" not in err.rsplit("\x1b[2K", 1)[-1]
+
+
+def test_percent_of_passes_is_shown_when_it_changes() -> None:
+    """1000 calls of two passes show 101 steps each; a third total keeps the last name."""
+    shown: list[tuple[int, int, str]] = []
+    told = output.percent(lambda *step: shown.append(step), "reading", "writing")
+    for total in (500, 700, 900):
+        for done in range(total + 1):
+            told(done, total)
+    names = [name for _, _, name in shown]
+    assert [names.count(f"{n}, percent") for n in ("reading", "writing")] == [101, 202]
+    assert shown[0][:2] == (0, 100)
+    assert shown[-1][:2] == (100, 100)

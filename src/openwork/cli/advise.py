@@ -14,9 +14,8 @@ __all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
+    t = read(arguments.file)
     with counter("advise") as show:
-        show(0, 0, "read")
-        t = read(arguments.file)
         advice: Advice = ow.advise(
             t, op=arguments.op, seconds=arguments.seconds, threads=arguments.threads, progress=show
         )

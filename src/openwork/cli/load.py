@@ -8,15 +8,17 @@ from typing import Any
 import openwork as ow
 
 from .main import CliError, one_line
+from .output import counter, percent
 
 __all__ = ["bindings", "check_path", "read", "split_outside", "to_csr"]
 
 
 def read(path: str, format: str | None = None) -> Any:
-    """The tensor in a file."""
+    """The tensor in a file; a terminal is shown how much of it is read."""
     check_path(path)
     try:
-        return ow.read(path, format=format)
+        with counter(Path(path).name) as show:
+            return ow.read(path, format=format, progress=percent(show, "reading"))
     except (ValueError, TypeError) as error:
         raise CliError(f"{path}: {one_line(error)}") from error
 

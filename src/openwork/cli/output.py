@@ -11,8 +11,8 @@ from typing import Any
 from openwork.advice.units import bytes_text, time_text
 
 __all__ = [
-    "bars", "bytes_text", "count_text", "counter", "heading", "progress", "ratio_text", "table", "table_text",
-    "time_left", "time_text",
+    "bars", "bytes_text", "count_text", "counter", "heading", "percent", "progress", "ratio_text", "table",
+    "table_text", "time_left", "time_text",
 ]  # fmt: skip
 
 SHOW_AFTER = 2.0
@@ -120,6 +120,24 @@ def counter(label: str) -> Iterator[Show]:
             view.update(task, description=f"{label}: {name}", completed=done, total=total, left=left, refresh=True)
 
         yield show
+
+
+def percent(show: Show, *passes: str) -> Callable[[int, int], None]:
+    """A function of (done, total) that shows how much is done, in percent, by the name of the pass; another total is
+    another pass, the last name's from then on."""
+    totals: list[int] = []
+    shown = (0, -1)
+
+    def told(done: int, total: int) -> None:
+        nonlocal shown
+        if total not in totals[-1:]:
+            totals.append(total)
+        now = len(totals), 100 * done // max(total, 1)
+        if now != shown:
+            shown = now
+            show(now[1], 100, f"{passes[min(now[0], len(passes)) - 1]}, percent")
+
+    return told
 
 
 @contextmanager

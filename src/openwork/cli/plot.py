@@ -20,15 +20,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise CliError(f"{out}: what kind of picture?; help: end the name in .png, .svg or .pdf")
     if not out.parent.is_dir():
         raise CliError(f"{out.parent}: no such folder")
-    t = read(arguments.file)
     try:
         import matplotlib
     except ImportError:
         raise CliError("matplotlib is not installed; help: pip install openwork[plot]") from None
     matplotlib.use("agg")
-    axes = getattr(ow.plot, arguments.kind)(t)
-    if out.suffix[1:].lower() not in axes.figure.canvas.get_supported_filetypes():
+    from matplotlib.figure import Figure
+
+    if out.suffix[1:].lower() not in Figure().canvas.get_supported_filetypes():
         raise CliError(f"{out}: {out.suffix} is no kind of picture; help: .png, .svg or .pdf")
+    t = read(arguments.file)
+    axes = getattr(ow.plot, arguments.kind)(t)
     buffer = io.BytesIO()
     axes.figure.savefig(buffer, dpi=150, format=out.suffix[1:].lower())
     out.write_bytes(buffer.getbuffer())
