@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,10 @@ def test_thin_families_keep_a_share_and_every_value(request: pytest.FixtureReque
     assert 8 <= len(kept) <= 12  # of 24
     assert {c["a"] for c in kept} == set("abcdef")
     assert {(c["b"], c["c"]) for c in kept} == {(0, 0), (1, 0), (2, 0), (2, 1)}
+
+
+def test_no_folder_of_tests_hides_a_library() -> None:
+    """tests/ is on the path of imports: a folder tests/torch was torch, where torch is not installed."""
+    libraries = import_module("conftest")._OPTIONAL
+    assert "torch" in libraries
+    assert [p.name for p in HERE.iterdir() if p.name in libraries] == []
