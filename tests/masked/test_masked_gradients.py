@@ -231,7 +231,7 @@ def test_numpy_functions() -> None:
 
 @pytest.mark.slow  # torch takes seconds to load its compiler
 @pytest.mark.filterwarnings("ignore")
-def test_compiled_functions_break_around_masked_tensors() -> None:
+def test_compiled_functions_of_masked_tensors() -> None:
     @torch.compile(backend="eager")
     def function(x: Any, mask: Any) -> Any:
         m = ow.as_masked_tensor(torch.sin(x), mask)

@@ -187,12 +187,148 @@ def test_sparse_features() -> None:
         assert compiled(layers[0])(adjacency, x).dtype == torch.bfloat16
 
 
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "torch.sum": lambda t: torch.sum(t, 1),
+    "reductions": lambda t: (t.mean(0), torch.amax(t, 1), ow.max(t, axis=0), t.std(1)),
+    "named tuples": lambda t: (torch.max(t, 1), t.min(0)),
+    "softmax": lambda t: ow.softmax(t, axis=-1) + torch.softmax(t, -1),
+    "relu": lambda t: torch.relu(t - 0.5) * 2,
+    "two of one structure": lambda t: t + t,
+    "two structures": lambda t: t * (t > 0.5) + t,
+    "products": lambda t: (t @ t.mT) @ X[:6],
+    "moved": lambda t: torch.cat([t[1:3], t.mT.mT], 0).asformat("csc"),
+    "one structure": lambda t: (t.with_values(t.values * 3), t.detach() * 2),
+    "from dense": lambda t: ow.asarray(torch.relu(t.to_dense() - 0.5), format="coo"),
+    "no tensors": lambda t: t.sum(1) * t.shape[0] + t.ndim,
+}
+
+
+def parts(x: Any) -> list[Any]:
+    """The tensors of a result, dense ones as torch's."""
+    if isinstance(x, tuple | list):
+        return [p for part in x for p in parts(part)]
+    return [x.filled(-1.0).to_dense() if isinstance(x, ow.MaskedTensor) else x.to_dense()]
+
+
+def same_without_recompiling(function: Any, make_t: Any, backend: str, thresholds: tuple[float, ...]) -> None:
+    """A compiled function gives what it gives, and its gradients, of tensors of other numbers of elements too."""
+    graph = compiled(function, backend)
+    for k, threshold in enumerate(thresholds):
+        with torch._dynamo.config.patch(error_on_recompile=k > 0):
+            results = []
+            for run in (graph, function):
+                t = make_t(threshold)
+                out = parts(run(t))
+                recorded = [y.square().sum() for y in out if y.requires_grad]
+                results.append([*out, *torch.autograd.grad(recorded, [t.values] * bool(recorded))])
+            torch.testing.assert_close(*results, equal_nan=True)
+
+
+DENSE = torch.linspace(0.0, 1.0, 24, dtype=torch.float64).reshape(4, 6).flip(1)
+ALL = [pytest.param(name, marks=[] if k % 6 == 0 else pytest.mark.slow) for k, name in enumerate(CALLS)]
+FORMATS = ("csr", "coo", "bsr(2, 2)", "coo(nonunique, unordered)", "bitmap", "dense")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_calls_without_a_break(name: str) -> None:
+    check_calls(name, "csr", "aot_eager")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_of_every_format(name: str, format: str, backend: str) -> None:
+    if backend == "aot_eager" or format == "csr":
+        check_calls(name, format, backend)
+
+
+def check_calls(name: str, format: str, backend: str) -> None:
+    def make_t(threshold: float) -> ow.Tensor:
+        return ow.asarray(DENSE * (threshold < DENSE), format=format).detach().requires_grad_()
+
+    same_without_recompiling(CALLS[name], make_t, backend, (0.3, 0.7, 0.1))
+
+
+MASKED: dict[str, Callable[[Any], Any]] = {
+    "reductions": lambda m: (m.sum(1), torch.mean(m, 0), m.amax(1), torch.std(m), m.prod(0)),
+    "elementwise": lambda m: torch.relu(m * 2 - 1) + m,
+    "softmax": lambda m: (m.softmax(1), torch.logsumexp(m, 0)),
+    "made": lambda m: ow.as_masked_tensor(m.filled(0.0).to_dense() * 2, m.get_mask().to_dense()).sum(1),
+}
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("layout", ["dense", pytest.param("csr", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["reductions", *(pytest.param(n, marks=pytest.mark.slow) for n in list(MASKED)[1:])])
+def test_masked_tensors_without_a_break(name: str, layout: str, backend: str) -> None:
+    def make_m(threshold: float) -> ow.MaskedTensor:
+        m = ow.masked_tensor(DENSE, threshold < DENSE)
+        return (m if layout == "dense" else m.asformat(layout)).requires_grad_()
+
+    same_without_recompiling(MASKED[name], make_m, backend, (0.3, 0.7))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_sparse_inputs_of_layers(backend: str) -> None:
+    """SparseLinear of a sparse x, a module that has Tensors, and results that go in again."""
+    torch.manual_seed(0)
+    layer = SparseLinear(ow.asarray(torch.rand(5, 6, dtype=torch.float64), format="csr"), torch.ones(5).double())
+    graph = compiled(layer, backend)
+    for threshold in (0.3, 0.6):
+        results = []
+        for run in (layer, graph):
+            layer.zero_grad()
+            x = ow.asarray(DENSE * (threshold < DENSE), format="csr").detach().requires_grad_()
+            y = run(x)
+            y.square().sum().backward()
+            results.append([y.detach(), x.values.grad, *(p.grad.clone() for p in layer.parameters())])
+        torch.testing.assert_close(*results)
+
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = ow.asarray(DENSE, format="csr")
+
+        def forward(self, t: ow.Tensor) -> ow.Tensor:
+            return torch.relu(self.a - t)
+
+    net, t = Net(), ow.asarray(DENSE / 2, format="csr")
+    graph = compiled(net, backend)
+    torch.testing.assert_close(graph(graph(t)).to_dense(), net(net(t)).to_dense())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "function", [lambda a, x: (a @ a.T) @ x[:4], lambda a, x: (a + a) @ x, lambda a, x: (a + 1) @ x]
+    ("function", "says"),
+    [
+        (lambda t: t.nse, "depends on the data"),
+        (lambda t: torch.nn.functional.dropout(t), "random"),
+        (lambda t: t.mul_(2), "skip|inline"),
+        (lambda t: t @ t, "inner extents differ"),
+    ],
 )
-@pytest.mark.unchecked  # torch's tracer goes into the bookkeeping of addresses, which checked kernels alone have
-def test_the_rest_breaks_the_graph(function: Any) -> None:
-    t = make("csr", (4, 6)).tensor.detach()
-    torch.testing.assert_close(torch.compile(function, backend="eager")(t, X), function(t, X))
-    with pytest.raises(Exception, match=r"skip|no compiled frames"):
-        compiled(function)(t, X)
+def test_what_no_graph_can_have_breaks_it(function: Any, says: str) -> None:
+    t = ow.asarray(DENSE, format="csr")
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=says):
+        compiled(function)(t)
+
+
+@pytest.mark.slow
+def test_outside_of_a_graph_it_is_as_without_one() -> None:
+    def in_place(t: ow.Tensor) -> ow.Tensor:
+        t = t * 1
+        t *= 2
+        return t.mul_(t.nse)
+
+    t = ow.asarray(DENSE, format="csr")
+    torch.testing.assert_close(torch.compile(in_place, backend="eager")(t).to_dense(), DENSE * 2 * t.nse)
+    with pytest.raises(ow.ShapeError, match="inner extents"):
+        torch.compile(lambda t: t @ t, backend="eager")(t)
+    full = ow.asarray(DENSE, format="csr", grad="dense")
+    torch.testing.assert_close(
+        torch.compile(lambda t: (t * 2).sum(), backend="eager")(full).to_dense(), 2 * DENSE.sum()
+    )
+    sums = torch.tensor([1.0, 2.0])  # a fill value that is a number of the data
+    with pytest.raises(ow.UnsupportedError, match="fill value or shape depends on data"):
+        compiled(lambda t, s: t + s.sum())(t, sums)

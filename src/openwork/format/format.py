@@ -65,6 +65,8 @@ class Format:
     levels: tuple[Level, ...]
     inverse: tuple[tuple[tuple[int, int], ...], ...] = field(init=False)
     """for every dimension its linear form ((level, coefficient), ...) in level coordinates"""
+    text: str = field(init=False)
+    """the format in the language that it is parsed from; made with the format, so that torch.compile can read it"""
     _hash: int = field(init=False)
     explicit: bool | int | float | complex | None = None
 
@@ -78,6 +80,8 @@ class Format:
         object.__setattr__(self, "dims", dims)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "inverse", tuple(tuple(sorted(solution.forms[d].items())) for d in range(len(dims))))
+        text = show(dims, levels)
+        object.__setattr__(self, "text", text if self.explicit is None else encoded(text, self.explicit))
         object.__setattr__(self, "_hash", hash((len(dims), names, levels)))
 
     def __hash__(self) -> int:
@@ -101,12 +105,6 @@ class Format:
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))
-
-    @cached_property
-    def text(self) -> str:
-        """The format in the language that it is parsed from."""
-        map = show(self.dims, self.levels)
-        return map if self.explicit is None else encoded(map, self.explicit)
 
     @cached_property
     def canonical(self) -> str:

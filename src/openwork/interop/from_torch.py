@@ -10,7 +10,6 @@ from ..errors import UnsupportedError
 from ..format import coo
 from ..format import format as parse
 from ..runtime.block_order import block_format, flat_blocks
-from ..runtime.dynamo import leave_alone
 from ..runtime.gradient_hook import differentiable
 from ..storage import buffers
 from ..storage.buffers import Array
@@ -23,7 +22,6 @@ __all__ = ["from_torch"]
 
 def from_torch(obj: Any, policy: BufferPolicy, fill: Any) -> Tensor:
     """The tensor of a torch tensor: strided, COO, CSR, CSC, BSR or BSC, batched and hybrid ones too."""
-    leave_alone()
     layout = str(obj.layout).removeprefix("torch.")
     if layout == "strided":
         return dense_tensor(obj, policy, fill, obj)

@@ -11,7 +11,6 @@ from ..errors import ShapeError, UnsupportedError
 from ..format import coo
 from ..format import format as parse
 from ..runtime.block_order import block_format, flat_blocks
-from ..runtime.dynamo import leave_alone
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.invariants import violation
@@ -39,8 +38,6 @@ Options = tuple[object, object, bool, object]
 
 def _with_options(t: Tensor, options: Options) -> Tensor:
     dtype, device, requires_grad, pin_memory = options
-    if buffers.is_torch(t.values):
-        leave_alone()
     result = t if dtype is None else t.astype(dtype, copy=False)
     result = result if device is None else result.to(device)
     for option, asked in (("pin_memory", pin_memory), ("requires_grad", requires_grad)):

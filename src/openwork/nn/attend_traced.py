@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from ..format.format import Format
 from ..interop.constructors import assemble
 from ..storage.buffers import address
 from ..tensor.tensor import Tensor
@@ -46,7 +45,7 @@ def traced_attention(
     if dropout:
         drawn = torch.rand(*_drawn(s.shape, lead, count), dtype=q.dtype, device=q.device)
         keep = (drawn >= dropout).to(q.dtype) / (1 - dropout)
-    described = (structure, _text(s.format), held, s.shape, count, lead, is_causal)
+    described = (structure, s.format.text, held, s.shape, count, lead, is_causal)
     result: torch.Tensor = torch.ops.openwork.attend(*described, q, k, v, keep, scale)[0]
     return result
 
@@ -56,10 +55,6 @@ def _drawn(shape: Sequence[int], lead: Sequence[int], count: int) -> tuple[int, 
     if len(shape) == 2:
         return math.prod(lead), count
     return 1, count * math.prod(lead) // max(math.prod(shape[:-2]), 1)
-
-
-def _texts_of(format: Format) -> str:
-    return format.text
 
 
 def _rows(
@@ -121,6 +116,3 @@ def _backward(ctx: Any, grad: torch.Tensor, _: Any) -> Any:
 
 
 torch.library.register_autograd("openwork::attend", _backward, setup_context=_setup, lib=_library)
-
-# last: this loads the tracer, which asks for what stands above
-_text: Any = torch.compiler.assume_constant_result(_texts_of)

@@ -123,7 +123,8 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
         """
         if self._is_traced(x):
             x, values, bias = autocast(x, self.values, self.bias)
-            out = traced.linear(self._traced_structure(), values, x)
+            is_sparse = isinstance(x, Tensor)
+            out = (traced.sparse_linear if is_sparse else traced.linear)(self._traced_structure(), values, x)
         else:
             self._check(x)
             x, weight, bias = autocast(x, self.weight, self.bias)
@@ -154,7 +155,7 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
     def _is_traced(self, x: Any) -> bool:
         """Whether a tracer of torch's reads the layer, which takes products as operators of torch.library."""
         is_tracing = torch.compiler.is_compiling() or torch.jit.is_tracing()
-        return is_tracing and isinstance(x, torch.Tensor) and not self._structure.fill_value
+        return is_tracing and isinstance(x, torch.Tensor | Tensor) and not self._structure.fill_value
 
     def _traced_structure(self) -> Any:
         pos, crd = self._index_buffers()

@@ -15,10 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..storage.buffers import at_first_tensor
 from ..storage.storage import Storage
 from .strided import Strided
 
-__all__ = ["leave_alone", "substitute"]
+__all__ = ["substitute"]
 
 _LAST = "torch._dynamo.polyfills.loader"
 """The module of the tracer that is loaded when all others are."""
@@ -56,18 +57,14 @@ class _LoadHook(MetaPathFinder):
 
 
 def leave_alone() -> None:
-    """Add the rules, now or when the tracer is loaded; called when the first tensor over torch buffers is made."""
-    global _is_registered
-    if _is_registered:
-        return
-    _is_registered = True
+    """Add the rules, now or when the tracer is loaded; called once, when the first of torch's tensors is met."""
     if _LAST in sys.modules:
         _add_rules()
     else:
         sys.meta_path.insert(0, _LoadHook())
 
 
-_is_registered = False
+at_first_tensor.append(leave_alone)
 
 
 def _add_rules() -> None:
@@ -80,7 +77,9 @@ def _add_rules() -> None:
         return
     if substitute is not None:
         substitute()
-    torch_modules = [f"torch.{p.stem}" for p in Path(__file__).parents[1].glob("torch/[a-z]*.py") if p.stem != "traced"]
+    torch_modules = [
+        f"torch.{p.stem}" for p in Path(__file__).parents[1].glob("torch/[a-z]*.py") if "traced" not in p.stem
+    ]
     for name in (*_SKIPPED, *sorted(torch_modules)):
         rules.add(f"{_PACKAGE}.{name}")
     _let_sizes_vary()

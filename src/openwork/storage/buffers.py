@@ -210,7 +210,15 @@ def scalar_of(x: Array) -> str:
         return scalar_known
     scalar = scalar_name(x.dtype)
     _scalars[x.dtype] = scalar
+    if of_torch(x.dtype):
+        for run in at_first_tensor:
+            run()
+        at_first_tensor.clear()
     return scalar
+
+
+at_first_tensor: list[Callable[[], None]] = []
+"""What is to be done once, when the first of torch's tensors is met."""
 
 
 _word = ctypes.c_int64.from_address

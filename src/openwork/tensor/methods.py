@@ -202,6 +202,7 @@ def _by_place(name: str, summary: str) -> Callable[..., Any]:
         method = _bound(name)
         if getattr(Methods, name) is call:
             setattr(Methods, name, _called(method, "Tensor", name, summary))
+            method.__dict__.update(call.__dict__)  # what the tracer of torch.compile reads in its place
         return method(self, *args, **kwargs)
 
     return _called(call, "Tensor", name, summary)

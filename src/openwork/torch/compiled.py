@@ -8,9 +8,11 @@ The tracer of torch.compile does not look into this package; for the functions n
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -18,13 +20,21 @@ import torch
 from ..errors import ShapeError
 from ..format import format as parse
 from ..format.format import Format
+from ..masked.methods import Methods as MethodsOfMasked
+from ..masked.protocols import Protocols
+from ..masked.tensor import MaskedTensor
 from ..ops.products import matmul as products
 from ..runtime import gradient_hook
+from ..runtime.operation import block
 from ..storage.buffers import torch_dtype
 from ..storage.invariants import check_layout
 from ..storage.storage import Storage
-from . import traced
+from ..tables import ATTRIBUTES, GRADIENTS, OPERANDS, OPERATORS
+from ..tensor.tensor import Tensor
+from ..tensor.torch_names import TorchNames
+from . import traced, traced_calls
 from .single_operand import Product, gradients_of, run
+from .traced_calls import MEMBERS
 
 __all__ = ["substitute"]
 
@@ -156,6 +166,49 @@ def substitute(matmul: Any) -> None:
         (matmul, traced.matmul_of_namespace),
     ):
         register(function, skip_signature_check=True)(stand_in)
+    _stand_in(register)
+
+
+def _stand_in(register: Any) -> None:
+    """Give functions, methods and attributes their stand-ins, which the tracer reads in their place."""
+    attributes: dict[Any, Any] = {}
+    package = __name__.partition(".")[0]
+    namespace: Any = sys.modules[package]
+    for name in (OPERANDS | GRADIENTS | {"as_masked_tensor", "asarray", "masked_tensor"}) - {"matmul"}:
+        _set(getattr(namespace, name), MEMBERS.get(name) or traced_calls.function(f"{package}.{name}"))
+    for name in ATTRIBUTES:
+        attributes[block(name).function] = traced_calls.function(f":{name}")
+    for cls in (*Tensor.__mro__, *MaskedTensor.__mro__):
+        if cls.__module__.partition(".")[0] == package:
+            for name, member in vars(cls).items():
+                if isinstance(member, property):
+                    attribute = MEMBERS.get(name) or traced_calls.function(f":{name}")
+                    attributes.setdefault(member.fget, attribute)
+                elif isinstance(member, FunctionType) and _is_pure(name):
+                    _set(member, MEMBERS.get(name) or traced_calls.function(f".{name}"))
+    for getter, attribute in attributes.items():
+        _set(getter, attribute)
+        register(getter, skip_signature_check=True)(attribute)  # what it reads of attributes of a graph's own tensors
+    for names in (TorchNames, MethodsOfMasked):
+        _set(vars(names)["__getattr__"], traced_calls.getattr_of)
+    _set(vars(Protocols)["__torch_function__"].__func__, traced_calls.of_torch)
+
+
+def _set(function: Any, stand_in: Any) -> None:
+    if isinstance(function, FunctionType):
+        function.__dict__["_torchdynamo_inline"] = stand_in
+
+
+def _is_pure(name: str) -> bool:
+    """Whether a method of this name leaves its tensor as it is: not an in-place form."""
+    if name.startswith("__"):
+        operator_name = name.strip("_")
+        return not {operator_name, operator_name.removeprefix("r")}.isdisjoint(PURE)
+    return not name.endswith("_") and not name.startswith("_")
+
+
+PURE = frozenset((*OPERATORS, "matmul", "getitem", "pos", "divmod", "round"))
+"""Operators that leave their operands as they are."""
 
 
 def _reflected_matmul() -> bool:
@@ -164,10 +217,17 @@ def _reflected_matmul() -> bool:
     Without one it hands `A @ x` over as the method matmul of (x, A), which is what it makes of `x @ A`.
     """
     try:
-        from torch._dynamo.variables import builtin
+        from torch._dynamo.variables import UserDefinedObjectVariable, builtin
 
         builtin.populate_builtin_to_tensor_fn_map()
         builtin.BUILTIN_TO_TENSOR_RFN_MAP.setdefault(operator.matmul, torch.Tensor.__rmatmul__)
     except (ImportError, AttributeError):
         return False
+
+    def call_matmul(_: Any, tracer: Any, a: Any, b: Any) -> Any:
+        is_object = isinstance(a, UserDefinedObjectVariable)
+        return a.call_method(tracer, "__matmul__", [b], {}) if is_object else None
+
+    if not hasattr(builtin.BuiltinVariable, "call_matmul"):  # it knows of no `@` but that of torch's tensors
+        builtin.BuiltinVariable.call_matmul = call_matmul
     return True

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from ..format.format import Format
-from ..ops.products.matmul import _matmul
 from ..tensor.tensor import Tensor
-from . import dense_gradient, functions
+from . import traced_calls
 from .rules import RULES
+from .traced_calls import SCALARS
 
 __all__ = [
     "SCALARS",
@@ -25,6 +25,7 @@ __all__ = [
     "matmul",
     "matmul_of_namespace",
     "rule",
+    "sparse_linear",
     "statement",
     "torch_function",
 ]
@@ -33,12 +34,6 @@ Indices = tuple[str, ...]
 Structure = tuple[Format, Any, Sequence[Any], Sequence[Any]]
 """Format, shape, pos and crd of a tensor."""
 
-SCALARS = {
-    torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.complex64: "c64",
-    torch.complex128: "c128",
-}  # fmt: skip
-"""The dtypes that have gradients, by the names of their scalar types."""
-
 knows_left_operand = False
 """Whether the tracer says which operand of `@` is on the left."""
 
@@ -46,10 +41,6 @@ knows_left_operand = False
 def statement(at: Indices, dense: Sequence[Indices], out: Indices | None) -> str:
     """The indices of a product as text."""
     return f"{','.join(at)}|{';'.join([','.join(d) for d in dense])}|{'-' if out is None else ','.join(out)}"
-
-
-def _text(format: Format) -> str:
-    return format.text
 
 
 def product(
@@ -64,7 +55,7 @@ def product(
     for x in dense:
         dtype = torch.promote_types(dtype, x.dtype)
     result: torch.Tensor = torch.ops.openwork.product(
-        values, structure, list(dense), _text(format), buffer_kinds, shape, values.shape[0],
+        values, structure, list(dense), format.text, buffer_kinds, shape, values.shape[0],
         statement(at, indices, out), SCALARS[dtype],
     )  # fmt: skip
     return result
@@ -106,18 +97,26 @@ def matmul(a: Any, b: Any, /) -> Any:
         return _product_of(a, b, True)
     if _is_product_operand(b, a):
         return _product_of(b, a, False)
-    return _matmul(a, b)
+    return traced_calls.call("openwork.matmul", (a, b), {})
 
 
 def matmul_of_namespace(a: Any, b: Any, /, *, grad: Any = None) -> Any:
     """The stand-in of `openwork.matmul`."""
-    return matmul(a, b) if grad is None else dense_gradient.run(_matmul, "matmul", grad, (a, b), {})
+    return matmul(a, b) if grad is None else traced_calls.call("openwork.matmul", (a, b), {"grad": grad})
 
 
 def linear(s: Structure, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """`x @ weight.T` for a weight of this structure and these values."""
     stack = tuple([f"b{k}" for k in range(len(x.shape) - 1)])
     return product(s, values, ("i", "j"), [x], [(*stack, "j")], (*stack, "i"))
+
+
+def sparse_linear(s: Structure, values: torch.Tensor, x: Tensor) -> torch.Tensor:
+    """`x @ weight.T` of a sparse x, dense."""
+    weight = traced_calls.tensor(s, SCALARS[values.dtype], 0, values)
+    product = traced_calls.call("torch.nn.functional.linear", (x, weight), {})
+    result: torch.Tensor = traced_calls.call(".to_dense", (product,), {})
+    return result
 
 
 def columns(s: Structure, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -145,13 +144,9 @@ def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
             return out + args[2] if len(args) == 3 and args[2] is not None else out
     if function is torch.addmm and len(args) == 3 and not kwargs and isinstance(args[0], torch.Tensor):
         return args[0] + matmul(args[1], args[2])
-    return functions.call(function, args, kwargs)
+    return traced_calls.of_torch(None, function, (), args, kwargs)
 
 
 def rule(name: str) -> Any:
     """The stand-in of `runtime.gradient_hook.rule`."""
     return torch_function if name == "torch_function" else RULES[name]
-
-
-# last: this loads the tracer, which asks for what stands above
-_text = torch.compiler.assume_constant_result(_text)

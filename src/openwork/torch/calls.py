@@ -1,0 +1,571 @@
+"""Any call of Tensors as an operator of torch.library: buffers and a text that says the rest -> buffers of the result.
+
+    openwork::call(buffers, text, outputs) -> buffers of the result that are new
+    openwork::call_backward(buffers, needed, gradients, text, outputs) -> gradients of the needed buffers
+
+`text` is the function's name and its arguments with places for buffers, `outputs` types and lengths of what is new:
+both are found once, when torch.compile traces, by running the call on a few elements of the same formats and shapes
+(`sample_result`). Lengths that follow from elements are sizes that torch knows no more of, so that another number of
+elements is no other graph. The gradient runs the call again, recorded.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import operator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+
+from ..errors import CompilerBug, FormatError, UnsupportedError
+from ..format import format as parse
+from ..format.format import Format
+from ..interop.constructors import asarray
+from ..interop.layouts import sparse_coo_tensor
+from ..masked.tensor import MaskedTensor, wrap
+from ..storage import sizes
+from ..storage.buffers import address, scalar_of, torch_dtype
+from ..storage.invariants import check_layout
+from ..storage.storage import Storage
+from ..tensor.tensor import Tensor
+
+__all__ = ["Result", "describe", "format_of", "sample_result"]
+
+Node: TypeAlias = "tuple[Any, ...]"
+"""An argument or result: its kind, then what that kind has.
+
+    ("tensor", format, scalar, fill value, shape, held, dtypes, places)    held: "-p-c", a letter for each buffer
+    ("masked", whether of rank 0, its tensor)    ("array", dtype, shape, place)    ("constant", x)
+    ("tuple" | "list", nodes)    ("dict", keys, nodes)    ("named" | "sequence", type, nodes)
+
+Places of arguments are places in `buffers`; of results, in `buffers` too where they are 0 or more, and -1 - k of the
+k-th new one.
+"""
+
+
+class Result(NamedTuple):
+    """What a call gives: its node, types and lengths of what is new, and the places of buffers without a graph."""
+
+    node: Node
+    outputs: str
+    detached: tuple[int, ...]
+
+
+_library = torch.library.Library("openwork", "FRAGMENT")
+_library.define("call(Tensor[] buffers, str text, str outputs) -> Tensor[]")
+_library.define(
+    "call_backward(Tensor[] buffers, bool[] needed, Tensor?[] gradients, str text, str outputs) -> Tensor[]"
+)
+
+_RANDOM = frozenset(
+    (
+        "dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "bernoulli", "rrelu", "multinomial",
+        "poisson", "normal", "rand_like", "randn_like", "randint_like", "random",
+    )
+)  # fmt: skip
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def describe(name: str, arguments: Node) -> str:
+    """A call as text: `name` and its arguments.
+
+    Raises UnsupportedError for an argument that has no text, and for random numbers, which a gradient would draw anew.
+    """
+    if name.rpartition(".")[2].rstrip("_") in _RANDOM:
+        raise UnsupportedError(f"{name} draws random numbers")
+    return repr((name, _encoded(arguments)))
+
+
+def _encoded(node: Node) -> Node:
+    kind, *rest = node
+    if kind in ("tuple", "list"):
+        return kind, tuple(map(_encoded, rest[0]))
+    if kind == "dict":
+        return kind, tuple(rest[0]), tuple(map(_encoded, rest[1]))
+    if kind == "masked":
+        return kind, rest[0], _encoded(rest[1])
+    if kind == "tensor":
+        text, scalar, fill, shape, held, dtypes, places = rest
+        return kind, text, scalar, _constant(fill), shape, held, tuple(map(_constant, dtypes)), places
+    if kind == "array":
+        return kind, _constant(rest[0]), tuple(rest[1]), rest[2]
+    return kind, _constant(rest[0])
+
+
+def _constant(x: Any) -> Any:
+    """A constant as a literal of Python: itself, or a tuple of what it is and its parts."""
+    if isinstance(x, np.generic) and not isinstance(x, float | complex):
+        x = x.item()
+    if x is None or type(x) in (bool, int, str):
+        return x
+    if isinstance(x, float):
+        return ("float", repr(float(x)))
+    if isinstance(x, complex):
+        return ("complex", repr(x.real), repr(x.imag))
+    if isinstance(x, torch.dtype | torch.layout):
+        return ("torch", str(x).removeprefix("torch."))
+    if isinstance(x, torch.device):
+        return ("device", str(x))
+    if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
+        return ("dtype", np.dtype(x).name)
+    if x is Ellipsis:
+        return ("ellipsis",)
+    if isinstance(x, slice):
+        return ("slice", *(_constant(n) for n in (x.start, x.stop, x.step)))
+    if isinstance(x, Format):
+        return ("format", x.text)
+    if isinstance(x, tuple | list):
+        return ("tuple" if isinstance(x, tuple) else "list", *map(_constant, x))
+    raise UnsupportedError(f"an argument of type {type(x).__name__} in a graph of torch.compile")
+
+
+_MADE: dict[str, Callable[..., Any]] = {
+    "float": float,
+    "complex": lambda a, b: complex(float(a), float(b)),
+    "torch": lambda name: getattr(torch, name),
+    "device": torch.device,
+    "dtype": np.dtype,
+    "ellipsis": lambda: Ellipsis,
+    "format": parse,
+}
+
+
+def _decoded(x: Any) -> Any:
+    """The constant of a literal."""
+    if type(x) is not tuple:
+        return x
+    kind, *parts = x
+    if kind in ("slice", "tuple", "list"):
+        of = map(_decoded, parts)
+        return slice(*of) if kind == "slice" else tuple(of) if kind == "tuple" else list(of)
+    return _MADE[kind](*parts)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> tuple[str, Node]:
+    name, node = ast.literal_eval(text)
+    return name, node
+
+
+@lru_cache(maxsize=1024)
+def format_of(text: str) -> Format:
+    """The format of a text."""
+    return parse(text)
+
+
+# -- a call ------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _function(name: str) -> Callable[..., Any]:
+    """A function by its name: "torch.sum", "openwork.sum", ".sum" a method, ":T" an attribute."""
+    if name[0] in ".:":
+        member = name[1:]
+        return operator.attrgetter(member) if name[0] == ":" else lambda t, *args, **k: getattr(t, member)(*args, **k)
+    module, path = name.split(".", 1)
+    function: Callable[..., Any] = operator.attrgetter(path)(sys.modules[module])
+    return function if module != "torch" else lambda *args, **kwargs: _of_torch(function, args, kwargs)
+
+
+def _of_torch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `__torch_function__` of the operands gives: torch asks no operand while it traces."""
+    is_masked = any(isinstance(x, MaskedTensor) for x in _operands((args, kwargs)))
+    return (MaskedTensor if is_masked else Tensor).__torch_function__(function, (), args, kwargs)
+
+
+def _operands(x: Any) -> Iterator[Any]:
+    if isinstance(x, tuple | list | dict):
+        for part in x.values() if isinstance(x, dict) else x:
+            yield from _operands(part)
+    else:
+        yield x
+
+
+def _run(text: str, buffers: Sequence[torch.Tensor]) -> Any:
+    """The call's result."""
+    name, node = _parsed(text)
+    args, kwargs = _argument(node, buffers)
+    return _function(name)(*args, **kwargs)
+
+
+def _argument(node: Node, buffers: Sequence[torch.Tensor]) -> Any:
+    """The argument that a node says, over these buffers."""
+    kind, *rest = node
+    if kind == "array":
+        return buffers[rest[2]]
+    if kind == "constant":
+        return _decoded(rest[0])
+    if kind == "masked":
+        return wrap(_argument(rest[1], buffers), rest[0])
+    if kind == "dict":
+        return {key: _argument(n, buffers) for key, n in zip(*rest, strict=True)}
+    if kind == "tensor":
+        text, _, fill, shape, held, _, places = rest
+        return Tensor._from_storage(_storage(text, _decoded(fill), shape, held, [buffers[k] for k in places]))
+    parts = [_argument(n, buffers) for n in rest[0]]
+    return tuple(parts) if kind == "tuple" else parts
+
+
+def _storage(text: str, fill: Any, shape: tuple[int, ...], held: str, buffers: Sequence[torch.Tensor]) -> Storage:
+    """A storage over buffers, whose structure is kept with the last of them: its prepared calls are found again."""
+    *structure, values = buffers
+    cached = structure[-1].__dict__.setdefault("_openwork_calls", {}) if structure else {}
+    key = (text, shape, values.dtype, *[(address(b), len(b)) for b in structure])
+    first: Storage | None = cached.get(key)
+    if first is None:
+        each = iter(structure)
+        pairs = [None if x == "-" else next(each) for x in held]
+        like = values.detach()
+        first = Storage(shape, format_of(text), scalar_of(like), fill, tuple(pairs[::2]), tuple(pairs[1::2]), like)
+        check_layout(first)
+        cached.clear()
+        cached[key] = Storage.over(first.structure, first.scalar, fill, like.new_empty(0))
+    return Storage.over(first.structure, first.scalar, fill, values.contiguous())
+
+
+def _leaves(x: Any) -> Iterator[torch.Tensor]:
+    """The buffers of a result, in order."""
+    if isinstance(x, Tensor):
+        yield from x._raw_storage.buffers
+    elif isinstance(x, MaskedTensor):
+        yield from _leaves(x._tensor)
+    elif isinstance(x, torch.Tensor):
+        yield x
+    elif isinstance(x, tuple | list):
+        for part in x:
+            yield from _leaves(part)
+
+
+def _as_declared(x: Any, node: Node) -> Any:
+    """A result in the format that it had when it was traced. Raises UnsupportedError for another fill value."""
+    kind, *rest = node
+    if kind == "masked":
+        return wrap(_as_declared(x._tensor, rest[1]), x._scalar)
+    if kind in ("tuple", "list", "named", "sequence"):
+        return [_as_declared(part, n) for part, n in zip(x, rest[-1], strict=True)]
+    if kind != "tensor":
+        return x
+    text, _, fill, shape, *_ = rest
+    out = x if x.format == format_of(text) else x.asformat(format_of(text))
+    s = out._raw_storage
+    expected = _decoded(fill)
+    same = s.fill_value == expected or (s.fill_value != s.fill_value and expected != expected)
+    if not same or tuple(s.shape) != tuple(shape):
+        got = f"fill value {s.fill_value!r}, shape {s.shape}"
+        raise UnsupportedError(
+            f"torch.compile: a result whose fill value or shape depends on data\n  traced: {expected!r}, {shape};"
+            f" got: {got}\n  help: leave this call out of the compiled function: torch.compiler.disable"
+        )
+    return out
+
+
+# -- the operators -----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _declared(outputs: str) -> tuple[Node, tuple[int, ...], tuple[Node, ...]]:
+    """The result's node, the place of each of its buffers, and types and lengths of the new ones."""
+    node, lengths = ast.literal_eval(outputs)
+    return node, tuple(_places(node)), lengths
+
+
+def _places(node: Node) -> Iterator[int]:
+    kind, *rest = node
+    if kind == "tensor":
+        yield from rest[-1]
+    elif kind == "array":
+        yield rest[-1]
+    elif kind != "constant":
+        for n in [rest[1]] if kind == "masked" else rest[-1]:
+            yield from _places(n)
+
+
+def _new(text: str, outputs: str, buffers: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The new buffers of a call's result, of the types that it was traced with."""
+    node, places, lengths = _declared(outputs)
+    result = _as_declared(_run(text, buffers), node)
+    new: dict[int, torch.Tensor] = {}
+    for place, leaf in zip(places, _leaves(result), strict=True):
+        if place < 0:
+            new[-1 - place] = leaf.to(_decoded(lengths[-1 - place][0]))
+        elif address(leaf.detach()) != address(buffers[place].detach()) and not torch.equal(leaf, buffers[place]):
+            raise CompilerBug(f"a result of {text} has another structure than its operand\n  help: please report this")
+    return [new[k] for k in range(len(lengths))]
+
+
+@torch.library.impl(_library, "call", "CPU")  # type: ignore[untyped-decorator,unused-ignore]
+def _call(buffers: Sequence[torch.Tensor], text: str, outputs: str) -> list[torch.Tensor]:
+    given = {b.untyped_storage().data_ptr() for b in buffers}
+    with torch.no_grad():
+        new = _new(text, outputs, [b.detach() if b.requires_grad else b for b in buffers])
+    unshared = []
+    for b in new:
+        memory = b.untyped_storage().data_ptr()
+        unshared.append(b.clone() if memory in given or not b.is_contiguous() else b)
+        given.add(memory)
+    return unshared
+
+
+@torch.library.register_fake("openwork::call", lib=_library)  # type: ignore[untyped-decorator,unused-ignore]
+def _fake(buffers: Sequence[torch.Tensor], text: str, outputs: str) -> list[torch.Tensor]:
+    _, _, lengths = _declared(outputs)
+    unknown: dict[int, Any] = {}
+
+    def size(n: Any) -> Any:
+        if type(n) is int:
+            return n
+        symbol, factor, offset = n
+        if symbol not in unknown:
+            known = symbol < 0
+            unknown[symbol] = buffers[-1 - symbol].shape[0] if known else torch.library.get_ctx().new_dynamic_size()
+        return factor * unknown[symbol] + offset
+
+    return [torch.empty([size(n) for n in shape], dtype=_decoded(dtype)) for dtype, shape in lengths]
+
+
+@torch.library.impl(_library, "call_backward", "CPU")  # type: ignore[untyped-decorator,unused-ignore]
+def _call_backward(
+    buffers: Sequence[torch.Tensor], needed: Sequence[bool], gradients: Sequence[torch.Tensor | None], text: str,
+    outputs: str,
+) -> list[torch.Tensor]:  # fmt: skip
+    with torch.enable_grad():
+        operands = [b.detach().requires_grad_(n) for b, n in zip(buffers, needed, strict=True)]
+        new = _new(text, outputs, operands)
+        pairs = [(y, g) for y, g in zip(new, gradients, strict=True) if g is not None and y.requires_grad]
+        inputs = [b for b, n in zip(operands, needed, strict=True) if n]
+        outs, grads = [y for y, _ in pairs], [g for _, g in pairs]
+        found = torch.autograd.grad(outs, inputs, grads, allow_unused=True) if outs else [None] * len(inputs)
+    return [torch.zeros_like(b) if g is None else _own(g) for b, g in zip(inputs, found, strict=True)]
+
+
+def _own(gradient: torch.Tensor) -> torch.Tensor:
+    """A gradient as contiguous memory of its own, which an operator has to return."""
+    dense = gradient.to_dense() if gradient.layout != torch.strided else gradient
+    return dense.clone(memory_format=torch.contiguous_format)
+
+
+@torch.library.register_fake("openwork::call_backward", lib=_library)  # type: ignore[untyped-decorator,unused-ignore]
+def _fake_backward(buffers: Sequence[torch.Tensor], needed: Sequence[bool], *_: Any) -> list[torch.Tensor]:
+    contiguous = torch.contiguous_format
+    return [torch.empty_like(b, memory_format=contiguous) for b, n in zip(buffers, needed, strict=True) if n]
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
+    buffers, ctx.text, ctx.outputs = inputs
+    ctx.needed = [b.requires_grad for b in buffers]
+    ctx.save_for_backward(*buffers)
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, gradients: Sequence[torch.Tensor | None]) -> Any:
+    found = iter(
+        torch.ops.openwork.call_backward(list(ctx.saved_tensors), ctx.needed, list(gradients), ctx.text, ctx.outputs)
+    )
+    return [next(found) if n else None for n in ctx.needed], None, None
+
+
+torch.library.register_autograd("openwork::call", _backward, setup_context=_setup, lib=_library)
+
+# -- what a call will give ---------------------------------------------------------------------------------------------
+
+
+def sample_result(text: str, recorded: Sequence[int]) -> Result:
+    """What a call gives, found by running it on a few elements; `recorded` are the places of recorded buffers.
+
+    Sparse operands have the elements of the first, or fewer and fewer of these, so that a result which shares a
+    structure is told from one that happens to have the same. What asks for one structure runs with one.
+
+    Raises what the call raises, and UnsupportedError for results that are no tensors: they depend on the data.
+    """
+    try:
+        return _sampled(text, recorded, 1)
+    except Exception:  # the call's own refusal: the second try tells whether it is of these structures alone
+        return _sampled(text, recorded, 0)
+
+
+def _sampled(text: str, recorded: Sequence[int], fewer: int) -> Result:
+    """`sample_result`, where each operand has `fewer` elements than the one before."""
+    name, node = _parsed(text)
+    buffers: dict[int, torch.Tensor] = {}
+    _make_samples(node, buffers, itertools.count(SAMPLE, -fewer))
+    given = [buffers[k] for k in range(len(buffers))]
+    for k in recorded:
+        given[k].requires_grad_()
+    with torch.set_grad_enabled(bool(recorded)):
+        result = _run(text, given)
+    found = _Sampled(name, given, bool(recorded))
+    form = found.node(result)
+    outputs = repr((_encoded_result(form), tuple(found.lengths))) if found.lengths else ""
+    return Result(form, outputs, tuple(found.detached))
+
+
+def _encoded_result(node: Node) -> Node:
+    """A result's node as literals."""
+    kind, *rest = node
+    if kind == "tensor":
+        text, scalar, fill, *more = rest
+        return kind, text, scalar, _constant(fill), *more
+    if kind == "masked":
+        return kind, rest[0], _encoded_result(rest[1])
+    if kind in ("tuple", "list", "named", "sequence"):
+        return "tuple", tuple(map(_encoded_result, rest[-1]))
+    return ("constant", None) if kind == "constant" else node
+
+
+SAMPLE = 4
+"""Elements of the first sparse operand of a sample."""
+
+
+def _make_samples(node: Node, buffers: dict[int, torch.Tensor], counts: Iterator[int]) -> None:
+    """Buffers of a few elements for the arguments of a call."""
+    kind, *rest = node
+    if kind == "array":
+        dtype, shape, place = rest
+        of = torch.ones if (dtype := _decoded(dtype)).is_floating_point or dtype.is_complex else torch.zeros
+        buffers[place] = of(shape, dtype=dtype)
+    elif kind == "masked":
+        _make_samples(rest[1], buffers, counts)
+    elif kind in ("tuple", "list", "dict"):
+        for n in rest[-1]:
+            _make_samples(n, buffers, counts)
+    elif kind == "tensor":
+        text, scalar, fill, shape, _, dtypes, places = rest
+        s = _sample(format_of(text), scalar, _decoded(fill), tuple(shape), next(counts))
+        for place, b, dtype in zip(places, s.buffers, dtypes, strict=True):
+            buffers[place] = b.to(_decoded(dtype)).clone()
+
+
+def _sample(format: Format, scalar: str, fill: Any, shape: tuple[int, ...], count: int) -> Storage:
+    """A tensor of a format with a few elements, of which one is explicitly 0 and, where it may be, one there twice."""
+    spread = min(SAMPLE, max(shape, default=1)) if math.prod(shape) else 0
+    order = torch.arange(spread)[: max(count, 1)]
+    if not format.is_ordered:
+        order = order.flip(0)
+    if not format.is_unique:
+        order = torch.cat([order, order[-1:]])
+    values = torch.arange(len(order)).to(torch_dtype(scalar))
+    at = torch.stack([order * n // max(spread, 1) for n in shape]) if shape else order.expand(0, -1)
+    t = sparse_coo_tensor(at, values, shape) if shape else asarray(values[0])
+    t = Tensor._from_storage(t._storage.with_values(t.values, fill))
+    try:
+        return t.asformat(format)._storage
+    except FormatError:
+        if count <= 1:
+            raise
+        return _sample(format, scalar, fill, shape, 1)  # fewer fit into a row
+
+
+class _Sampled:
+    """The node of a result, with the new buffers' types and lengths."""
+
+    def __init__(self, name: str, given: Sequence[torch.Tensor], is_recorded: bool) -> None:
+        self.name, self.given, self.is_recorded = name, given, is_recorded
+        self.addresses = {address(b.detach()): k for k, b in enumerate(given) if math.prod(b.shape)}
+        self.lengths: list[Node] = []
+        self.detached: list[int] = []
+        self.symbols = 0
+
+    def node(self, x: Any) -> Node:
+        if isinstance(x, Tensor):
+            return self._tensor(x)
+        if isinstance(x, MaskedTensor):
+            return "masked", x._scalar, self._tensor(x._tensor)
+        if isinstance(x, torch.Tensor) and x.layout == torch.strided:
+            return "array", self._place(x, tuple(x.shape))
+        if type(x) in (tuple, list):
+            return "tuple" if type(x) is tuple else "list", tuple(map(self.node, x))
+        if isinstance(x, tuple):
+            kind = "sequence" if hasattr(x, "n_sequence_fields") else "named"
+            return kind, type(x), tuple(map(self.node, x))
+        if self.name in _CONSTANT:
+            return "constant", x
+        raise UnsupportedError(f"{self.name.strip('.:')}: a result of type {type(x).__name__} depends on the data")
+
+    def _place(self, b: torch.Tensor, shape: tuple[Any, ...]) -> int:
+        """The place of a buffer: among the arguments, or as a new one of this shape."""
+        known = self._known(b)
+        if known is not None:
+            if self.given[known].requires_grad and not b.requires_grad:
+                self.detached.append(known)
+            return known
+        self.lengths.append((_constant(b.dtype), shape))
+        if self.is_recorded and not b.requires_grad:
+            self.detached.append(-len(self.lengths))
+        return -len(self.lengths)
+
+    def _known(self, b: torch.Tensor) -> int | None:
+        """The place of the argument's buffer that this one is."""
+        known = self.addresses.get(address(b.detach())) if math.prod(b.shape) else None
+        same = known is not None and self.given[known].shape == b.shape and self.given[known].dtype == b.dtype
+        return known if same else None
+
+    def _tensor(self, t: Tensor) -> Node:
+        s = t._raw_storage
+        if s.library != "torch":
+            raise UnsupportedError("a result over NumPy buffers")
+        held, places, dtypes = "", [], []
+        for length, b in zip(self._lengths(s), _in_order(s), strict=True):
+            held += "-" if b is None else "+"
+            if b is not None:
+                places.append(self._place(b, (length,)))
+                dtypes.append(b.dtype)
+        return "tensor", s.format.text, s.scalar, s.fill_value, tuple(s.shape), held[:-1], (), tuple(places)
+
+    def _lengths(self, s: Storage) -> Iterator[Any]:
+        """Lengths of pos and crd of each level and of values: numbers, or (symbol, factor, offset).
+
+        A symbol is the length of the crd of a level whose pos tells it: below 0 that of an argument's buffer.
+        """
+        slices = sizes.batches(s.format, s.shape)
+        intervals = s.format.level_intervals(s.shape)
+        symbol: int | None = None
+        parents = slices
+
+        def length(n: int, offset: int = 0) -> Any:
+            return n + offset if symbol is None else (symbol, n, offset)
+
+        for at, (level, (lo, hi)) in enumerate(zip(s.format.levels, intervals, strict=True)):
+            if at < s.format.batch_ndim:
+                yield None
+                yield None
+                continue
+            functions = level.format.functions
+            if functions.pos_length is None:
+                yield None
+                parents = sizes.evaluate(functions.positions, level.format, {"parents": parents, "N": hi - lo})
+            else:
+                yield length(2 * parents) if level.format.is_loose else length(parents, slices)
+                symbol, parents = self._symbol(s.crd[at]), 1
+            yield length(parents)
+        yield length(parents)
+
+    def _symbol(self, crd: Any) -> int:
+        """The number of a length: below 0 that of an argument's buffer."""
+        known = self._known(crd)
+        self.symbols += known is None
+        return self.symbols if known is None else -1 - known
+
+
+def _in_order(s: Storage) -> Iterator[Any]:
+    """pos and crd of each level, then values."""
+    for p, c in zip(s.pos, s.crd, strict=True):
+        yield p
+        yield c
+    yield s.values
+
+
+_CONSTANT = frozenset(
+    (
+        ":device", ":layout", ":levels", ":is_sparse", ":is_sparse_csr", ":is_cuda", ":is_cpu", ".sparse_dim",
+        ".dense_dim", ".batch_dim", ".is_floating_point", ".is_complex", ".is_coalesced", ".is_sparse_coo",
+        ".is_sparse_csc", ".is_sparse_bsr", ".is_sparse_csr", ".pos", ".crd",
+    )
+)  # fmt: skip
+"""Members beside those of `traced_calls.MEMBERS` whose values follow from formats and types alone."""
