@@ -196,11 +196,9 @@ def of_torch(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
     return call(_name_of(func), args, kwargs or {})
 
 
-def _name(func: Any) -> str:
+def _name_of(func: Any) -> str:
     return torch.overrides.resolve_name(func) or ""
 
 
-# last: this loads the tracer, which asks for what stands above
-_described = torch.compiler.assume_constant_result(_described)
-_format = torch.compiler.assume_constant_result(_format)
-_name_of = torch.compiler.assume_constant_result(_name)
+for _constant in (_described, _format, _name_of):  # as torch.compiler.assume_constant_result, which loads the tracer
+    _constant.__dict__["_dynamo_marked_constant"] = True
