@@ -200,6 +200,28 @@ def test_every_second_lane(scalar: str, op: str) -> None:
         agree(op, k, lanes, 0, a=samples(scalar, 8))
 
 
+@pytest.mark.thin(4)
+@pytest.mark.parametrize("features", ["the host's", "+avx2", ""])
+@pytest.mark.parametrize("scalar", SCALARS)
+def test_every_permutation(scalar: str, features: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes by numbers that wrap around, in all widths that a processor has an instruction for, and in others."""
+    if features != "the host's":
+        if features and features not in host().features.split(","):
+            pytest.skip(f"this processor has no {features}")
+        plain = Target("cpu", host().triple, host().cpu, features)
+        monkeypatch.setattr(emit, "host", lambda: plain)
+    for number, (lanes, count, index) in enumerate(
+        [(16, 16, "u32"), (32, 16, "u64"), (64, 16, "i32"), (16, 8, "u8"), (32, 8, "i64"), (4, 8, "i16"), (1, 4, "u32")]
+    ):
+        value = ops.op(
+            "permute", Load("a", ops.const(0), Type(scalar, lanes)), Load("at", ops.const(0), Type(index, count))
+        )
+        params = (Buffer("at", index), Buffer("a", scalar), Buffer("out", scalar, True))
+        k = Kernel(f"permute{number}{features or 'plain'}", params, (Store("out", ops.const(0), value),))
+        at = np.random.default_rng(number).integers(-99 if index[0] == "i" else 0, 99, count).astype(dtype(index))
+        agree("permute", k, count, 0, at=at, a=np.concatenate([samples(scalar, 8), samples(scalar, 9)]))
+
+
 @pytest.mark.parametrize("scalar", INTEGERS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_every_ramp(scalar: str, lanes: int) -> None:

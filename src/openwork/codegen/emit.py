@@ -45,7 +45,7 @@ from .emit_complex import complex_op
 from .emit_entry import entry
 from .emit_float import float_op
 from .emit_integer import bool_op, integer_op
-from .emit_lanes import bits_of_lanes, deinterleave, expand, is_lanes_of_bits, lanes_of_bits
+from .emit_lanes import bits_of_lanes, deinterleave, expand, is_lanes_of_bits, lanes_of_bits, permute
 from .target import Target, host
 
 __all__ = ["emit"]
@@ -311,6 +311,9 @@ class Emitter:
             return expand(self.b, e.type, self.expr(e.args[0]), self.expr(e.args[1])[0])
         if e.op in ("evens", "odds"):
             return deinterleave(self.b, e.type, self.expr(e.args[0]), self.expr(e.args[1]), e.op == "odds")
+        if e.op == "permute":
+            x, index = e.args
+            return permute(self.b, x.type, self.expr(x), index.type, self.expr(index)[0])
         if e.op == "bits":
             return (bits_of_lanes(self.b, self.expr(e.args[0])[0], e.args[0].type.lanes),)
         if e.op == "bit" and is_lanes_of_bits(e):

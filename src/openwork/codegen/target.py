@@ -7,7 +7,7 @@ from functools import cache
 
 from .llvm import by_llvm, library
 
-__all__ = ["Target", "expands", "host", "nvptx"]
+__all__ = ["Target", "expands", "host", "nvptx", "permutes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,12 @@ def _host() -> Target:
 def expands() -> bool:
     """Whether this CPU has an instruction that expands vectors by a mask."""
     return {"+avx512f", "+avx512vl"} <= set(host().features.split(","))
+
+
+def permutes() -> int:
+    """The bytes of the widest vectors whose lanes this CPU permutes by one instruction; 0 where there is none."""
+    features = set(host().features.split(","))
+    return 64 if "+avx512f" in features else 32 if "+avx2" in features else 0
 
 
 @cache

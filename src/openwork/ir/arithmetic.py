@@ -164,6 +164,11 @@ def _lanes_of_two(x: Value, y: Value, first: int) -> Value:
     return lanes if np.ndim(x) else lanes[0]
 
 
+def _permute(x: Value, index: Value) -> Value:
+    """Lanes of x by their numbers, modulo the number of lanes."""
+    return np.atleast_1d(x)[index % np.size(x)]
+
+
 def _select(cond: Value, a: Value, b: Value) -> Value:
     selected: Any = np.where(cond, a, b)
     return selected[()]
@@ -192,6 +197,7 @@ _SPECIAL: dict[str, Callable[..., Value]] = {
     "bit": _bit,
     "bits": lambda x: np.sum(np.left_shift(np.int64(1), np.arange(np.size(x))), where=x),
     "expand": _expand,
+    "permute": _permute,
     "evens": lambda x, y: _lanes_of_two(x, y, 0),
     "odds": lambda x, y: _lanes_of_two(x, y, 1),
     "hsum": np.add.reduce,

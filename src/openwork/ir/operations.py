@@ -121,6 +121,7 @@ OPERATIONS: dict[str, Operation] = {
     "bits": _of("lanes", 1, None, "same"),
     "evens": _of("lanes", 2, None, "same"),
     "odds": _of("lanes", 2, None, "same"),
+    "permute": _of("lanes", 2, None, "same"),
     "select": _of("ternary", 3, None, "same", "polynomial"),
     "fma": _of("ternary", 3, None, "same", "no-bool"),
 }

@@ -7,7 +7,8 @@ a shift by the width or more gives 0, or -1 for a negative value shifted right; 
 is to nearest even; ctz counts the zero bits below the lowest set one (the width for 0); ramp adds to each lane its
 number, from 0 on; bit(x, k) is whether x has a bit k and it is set; bits(m) is the i64 whose bits are
 the lanes of m; expand(x, m) puts the first lanes of x, in their
-order, where m is true, and 0 elsewhere; on bool add, max, bor are
+order, where m is true, and 0 elsewhere; permute(x, i), of a vector x of 2^k lanes, puts lane i[l] mod 2^k of x in each
+lane l of the integers i; on bool add, max, bor are
 "or" and mul, min, band are "and"; an integer to a negative power is the exact value truncated to an integer, 0 to a
 negative power being 0. f16 and bf16 are computed in f32, and rounded when stored or cast. Complex numbers order as
 NumPy's do, by the real part first. On one lane `and` and `or` evaluate their right side, and `select` an arm, only
@@ -113,6 +114,11 @@ def op(name: str, *args: Expr) -> Expr:
         lanes = max(a.type.lanes for a in args)
         x, mask = _spread(args[0], lanes), _spread(cast(args[1], "bool"), lanes)
         return Op(name, (x, mask), x.type)
+    if name == "permute":
+        x, index = args
+        if index.type.scalar not in INTEGERS or x.type.lanes & (x.type.lanes - 1):
+            raise CompilerBug(f"permute of {x.type} by {index.type}: expected 2^k lanes, by integers")
+        return Op(name, (x, index), x.type.with_lanes(index.type.lanes))
     if name == "bits":
         return Op(name, (cast(args[0], "bool"),), I64)
     if name in LOGICAL:
