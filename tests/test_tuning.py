@@ -25,6 +25,7 @@ LIMITS = {
     "codegen/llvm.py": {"_ARENA_MAX", "LAST"},
     "codegen/notice.py": {"SECONDS", "PAUSE"},
     "codegen/plan_cache.py": {"LIMIT"},
+    "compiler/packed_coordinates.py": {"WORD"},
     "codegen/pool.py": {"_LIMIT", "_FOREIGN, _BUSY"},
     "codegen/short_call.py": {"_VECTOR, _ONE"},
     "compiler/coiterate/code_size.py": {"SLACK"},

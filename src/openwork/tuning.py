@@ -77,7 +77,32 @@ MAX_ACCUMULATORS = _tuned(
 )  # fmt: skip
 ROWS_SIDE_BY_SIDE = _tuned(
     4, "rows", "of n:m formats that are walked side by side, at most, in register tiles that fit",
-    "4096 x 4096 of 2:4, float32, batch 32: 12 ms by one, 10 by two, 9 by four; batch 1: 5.5, 4.2, 3.8, by eight 4.2",
+    "4096 x 4096 of 2:4, float32, batch 32: 12 ms by one, 10 by two, 9 by four; batch 1: 5.5, 4.2, 3.8, by eight 4.2; "
+    "of n:m whose coordinates are not packed, 3:4 say",
+)  # fmt: skip
+PACKED_TOGETHER = _tuned(
+    16, "elements", "of an n:m row whose coordinates are read at once, next to a register tile",
+    "2 bits each are one word of 32",
+)  # fmt: skip
+PACKED_ROWS = _tuned(
+    8, "rows", "of n:m formats whose coordinates are packed that are walked side by side, at most",
+    "4096 x 4096 of 2:4, float32, batch 1: 2.75 ms by four, 2.6 by eight; batch 32: 10.5 and 10.1; batch 8: 6.7 and 7",
+)  # fmt: skip
+PACKED_ACCUMULATORS = _tuned(
+    24, "registers", "that hold the sums of these rows",
+    "the same, batch 128: 59 ms by 16 registers, 53 by 24; batch 32 alike",
+)  # fmt: skip
+PACKED_ELEMENTS = _tuned(
+    256, "elements", "of an n:m format from which on products read packed coordinates",
+    "4096 x 4096 of 2:4: packing takes 2.1 ms of bytes and 5 of int32, a product with a vector 2.5",
+)  # fmt: skip
+PACKED_PREFETCH = _tuned(
+    16, "reads", "of packed coordinates, ahead of which the values of an n:m row are prefetched",
+    "4096 x 4096 of 2:4, float32, batch 1: 2.7 ms without, 2.4 by 8, 2.3 by 16 and 32; dense 4.7",
+)  # fmt: skip
+PERMUTED_VECTORS = _tuned(
+    8, "vectors", "at most that the lanes of a vector of n:m elements are taken from",
+    "1:8 of float32: seven instructions for 16 elements",
 )  # fmt: skip
 MAX_CONSTANT_EXTENT = _tuned(
     256, "elements", "extents up to which a vector loop is compiled for the extent itself",

@@ -27,13 +27,14 @@ FOLDER = Path(__file__).parent
 @dataclass(frozen=True)
 class Case:
     """A statement whose operand `A` is sparse. `extents` are what the schedule knows; `shared` gives the output the
-    structure of A; `scalars` other than f64 by operand."""
+    structure of A; `permutes` are the bytes of vectors, coordinates being packed; `scalars` other than f64 by operand."""
 
     statement: str | Assignment
     format: str
     ragged: bool = False
     large: bool = False
     short: bool = False
+    permutes: int | None = None
     shared: bool = False
     extents: dict[str, int] = field(default_factory=dict)
     scalars: dict[str, str] = field(default_factory=dict)
@@ -80,6 +81,8 @@ CASES = {
     "spmv-ell-sentinel": Case(SPMV, "ell(6)"),
     "spmv-bitmap": Case(SPMV, "bitmap"),
     "spmv-structured": Case(SPMV, "nm(2, 4)"),
+    "spmv-structured-permuted": Case(SPMV, "nm(2, 4)", permutes=64, scalars=dict.fromkeys("Axy", "f32"), index="u8"),
+    "spmm-structured-packed": Case(SPMM, "nm(4, 8)", permutes=0, extents={"r": 8}, index="u8"),
     "spmv-loose": Case(SPMV, "(i, j) -> (i : dense, j : loose_compressed)"),
     "spmv-batch": Case("y[b, i] += A[b, i, j] * x[b, j]", "(b, i, j) -> (b : batch, i : dense, j : compressed)"),
     "vecmat-csr": Case("y[j] += x[i] * A[i, j]", "csr"),
@@ -119,7 +122,13 @@ def kernel_text(case: Case) -> str:
     sparse = next(a for a in stmt.accesses if a.tensor == "A")
     vector = next(iter(case.extents), None)
     operands = {a.tensor: _operand(case, stmt, a, len(sparse.indices), vector) for a in (*stmt.accesses, stmt.lhs)}
-    plan = schedule(stmt, operands, Facts(tuple(case.extents.items()), case.large, short=case.short))
+    plan = schedule(
+        stmt,
+        operands,
+        Facts(
+            tuple(case.extents.items()), case.large, False, case.short, case.permutes is not None, case.permutes or 0
+        ),
+    )
     scalar = operands[stmt.lhs.tensor].scalar
     kernel = verify(simplify(lower_single_operand(stmt, operands, plan, scalar)))
     text = show(kernel)

@@ -38,6 +38,7 @@ class ParamRef(NamedTuple):
 
     kind is one of
     "pos", "crd": buffer of `level` of `tensor`;  "vals": its values;  "data": the strided array;
+    "packed": the coordinates of `level`, see `packed_coordinates`;
     "size", "lower": extent and lowest coordinate of `level`;  "last": its last position;
     "slice": elements per batch of the buffer `part` ("pos", "crd" or "vals") of `level`;
     "extent": the extent of the index variable `tensor`;  "stride": of dimension `level`;
@@ -65,7 +66,7 @@ class ParamRef(NamedTuple):
 
 
 _SLICE = re.compile(r"(.+)_(pos|crd|vals)(\d+)_slice")
-_LEVEL = re.compile(r"(.+)_(pos|crd|size|lower|stride|last)(\d+)")
+_LEVEL = re.compile(r"(.+)_(pos|crd|packed|size|lower|stride|last)(\d+)")
 
 
 def parse_ref(name: str, tensors: Collection[str], strided: Collection[str]) -> ParamRef:

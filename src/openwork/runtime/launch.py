@@ -16,6 +16,7 @@ from ..errors import CompilerBug
 from ..format.level import Iterate
 from ..storage.buffers import address, length, to_numpy
 from ..storage.storage import Storage
+from .packed_coordinates import packed_coordinates
 from .strided import Strided
 
 __all__ = ["bits", "even_bounds", "launch", "outer_range", "storage_argument", "kernel_argument", "work_bounds"]
@@ -35,6 +36,8 @@ def storage_argument(ref: ParamRef, s: Storage) -> int:
     match ref.kind:
         case "pos" | "crd":
             return address((s.pos if ref.kind == "pos" else s.crd)[ref.level])
+        case "packed":
+            return address(packed_coordinates(s))
         case "vals":
             return address(s.values)
         case "size" | "lower":

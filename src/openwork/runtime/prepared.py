@@ -58,7 +58,7 @@ class PreparedCall:
         size, threads = _size(out), threads_for(problem, prepared)
         collapsed = with_short_rows(problem, prepared, threads)
         walked: Storage = collapsed.values[prepared.schedule.driver]
-        self.index_buffers = (walked.pos, walked.crd)
+        self.index_buffers = (walked.pos, walked.crd, *walked.structure.packed.values())
         self.words = words_of(collapsed, prepared, out)
         self.bounds, parts = bounds_of(collapsed, prepared, size)
         self.long_rows = LongRows.of(problem, prepared, out, self.bounds, threads)

@@ -17,6 +17,7 @@ from .. import tuning
 from ..codegen import cache, pool
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import PlanCache
+from ..codegen.target import permutes
 from ..compiler.operand import Operand, ParamRef, parse_ref
 from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule
 from ..compiler.simplify import simplify
@@ -28,6 +29,7 @@ from ..storage.buffers import scalar_of, to_numpy
 from ..storage.storage import Storage
 from . import trace
 from .launch import even_bounds, kernel_argument, launch, outer_range, work_bounds
+from .packed_coordinates import packs
 from .private_accumulators import has_long_run, parts_for
 from .promote import compute_scalar
 from .strided import Strided, contiguous_along
@@ -179,8 +181,14 @@ def bind_operands(
         gathered > (LARGE_VECTOR if vector is None else LARGE_ROWS),
         _is_long(values[name]),
         _is_short(values[name]),
+        *_packing(values[name]),
     )
     return Problem(stmt, laid, operands, extents, facts, compute or compute_scalar(out_scalar), last, tuple(copies))
+
+
+def _packing(s: Storage) -> tuple[bool, int]:
+    """Whether the last level's coordinates are packed, and if so the bytes of vectors whose lanes the CPU permutes."""
+    return (True, permutes()) if packs(s) else (False, 0)
 
 
 def _is_long(s: Storage) -> bool:

@@ -99,6 +99,7 @@ class Structure:
         "crd",
         "format",
         "nse",
+        "packed",
         "pos",
         "position_counts",
         "shape",
@@ -111,6 +112,8 @@ class Structure:
         self.nse: int | None = None
         """the number of specified elements, once counted"""
         self.position_counts: tuple[int, ...] | None = None
+        self.packed: dict[int, Array] = {}
+        """the last level's coordinates as words, by its number, shared with transposes"""
         self._plans: dict[Any, Plans] = {}
         self._signatures: dict[tuple[str, str, str], int] = {}
         self._transposes: dict[tuple[int, ...], Structure] = {}
@@ -171,7 +174,7 @@ class Structure:
                 return origin
         shape = tuple([self.shape[a] for a in axes])
         out = Structure(shape, _permuted(self.format, axes), self.pos, self.crd)
-        out.nse, out.position_counts = self.nse, self.position_counts
+        out.nse, out.position_counts, out.packed = self.nse, self.position_counts, self.packed
         inverse = tuple(sorted(range(len(axes)), key=axes.__getitem__))
         out._origin = inverse, weakref.ref(self)
         keep(self._transposes, axes, out)

@@ -16,6 +16,7 @@ from ...format.level import Iterate
 from ...ir.index import Access, Assignment
 from ...ir.types import itemsize, real_of
 from ..operand import Operand
+from ..packed_coordinates import coordinate_bits
 
 __all__ = ["Facts", "Schedule", "Tile", "schedule", "tiles"]
 
@@ -24,18 +25,26 @@ MAX_ACCUMULATORS = tuning.MAX_ACCUMULATORS
 MAX_CONSTANT = tuning.MAX_CONSTANT_EXTENT
 MAX_UNROLL = tuning.MAX_UNROLL
 ROWS = tuning.ROWS_SIDE_BY_SIDE
+PACKED, MAX_TABLE = tuning.PACKED_TOGETHER, tuning.PERMUTED_VECTORS
+PACKED_ROWS, PACKED_ACCUMULATORS = tuning.PACKED_ROWS, tuning.PACKED_ACCUMULATORS
 _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The facts that a schedule may depend on: small extents exactly, whether the gathered data leaves the cache, and
-    whether the innermost fibers are long, or short and of many lengths."""
+    whether the innermost fibers are long, or short and of many lengths.
+
+    packed: whether an n:m level's coordinates are there as packed words too. permutes: bytes of the widest vectors
+    whose lanes the processor permutes.
+    """
 
     extents: tuple[tuple[str, int], ...] = ()
     large: bool = False
     long: bool = False
     short: bool = False
+    packed: bool = False
+    permutes: int = 0
 
     def extent(self, index: str) -> int | None:
         return dict(self.extents).get(index)
@@ -61,7 +70,9 @@ class Schedule:
     nonunique level are summed before they are stored. parallel: ranges write to elements of their own, and may run side
     by side. sliced: the index of the output whose coordinates ranges count, those of the outermost loop without.
     gather: that many elements of a long fiber are taken in vector lanes, their operands gathered. short: fibers of the
-    last level are walked in one loop. rows: that many of the outermost level are walked side by side.
+    last level are walked in one loop. rows: that many of the outermost level are walked side by side. packed: that many
+    elements of an n:m level are taken together, their coordinates from packed words: in vector lanes whose operands
+    are permuted where no dense index is the vector.
     """
 
     driver: str
@@ -81,6 +92,7 @@ class Schedule:
     gather: int = 0
     short: bool = False
     rows: int = 1
+    packed: int = 0
 
 
 def tiles(extent: int, lanes: int) -> tuple[Tile, ...]:
@@ -122,6 +134,8 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     sliced = None if parallel else _sliced(fmt, access, stmt)
     side_by_side = not shared and no_alias and not outer and _equal_rows(fmt, output_depth, unrolled)
     gathers = facts.long and not shared and vector is None and _gathers(fmt, output_depth, run_reduce, unrolled, scalar)
+    packed = _packed(stmt, operands, access, facts, vector, output_depth)
+    most, registers = (PACKED_ROWS, PACKED_ACCUMULATORS) if packed else (ROWS, MAX_ACCUMULATORS)
     return Schedule(
         driver=driver,
         outer=outer,
@@ -143,7 +157,8 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         and not shared
         and vector is None
         and _has_contiguous_fibers(operands[driver], output_depth),
-        rows=max(1, min(ROWS, MAX_ACCUMULATORS // max(1, len(main or rest)))) if side_by_side else 1,
+        packed=packed,
+        rows=max(1, min(most, registers // max(1, len(main or rest)))) if side_by_side else 1,
     )
 
 
@@ -259,6 +274,36 @@ def _equal_rows(fmt: Format, output_depth: int, unrolled: int) -> bool:
         and below[0].is_dense and not below[-1].is_dense
         and all(f.functions.fixed_width and f.functions.present is None and not f.is_singleton for f in below)
     )  # fmt: skip
+
+
+def _packed(
+    stmt: Assignment, operands: dict[str, Operand], driver: Access, facts: Facts, vector: str | None, output_depth: int
+) -> int:
+    """The number of elements of an n:m level that are taken together, their coordinates from packed words; 0 for none.
+
+    Without a vector index these are the lanes of a vector, and each dense operand that is read at their coordinates is
+    permuted: it is contiguous, and a few vectors wide.
+    """
+    operand, out = operands[driver.tensor], operands[stmt.lhs.tensor]
+    fmt = operand.format
+    if fmt is None or not facts.packed or coordinate_bits(fmt, operand.ragged) is None:
+        return 0
+    if output_depth > fmt.nlevels - 2 or out.format is not None:
+        return 0
+    n, m = fmt.levels[-1].format.arguments
+    if vector is not None:
+        return PACKED if vector in stmt.lhs.indices and PACKED % n == 0 else 0
+    lanes = facts.permutes // _compute_bytes(out.scalar)
+    along = next(driver.indices[d] for d, form in enumerate(fmt.inverse) if (fmt.nlevels - 1, 1) in form)
+    reads = [a for a in stmt.accesses if along in a.indices and operands[a.tensor].format is None]
+    if not reads or out.scalar not in ("f32", "f64") or lanes < 8 or lanes % n or m > MAX_TABLE * n:
+        return 0
+    units = [operands[a.tensor].unit for a in reads]
+    is_contiguous = all(
+        u is not None and a.indices[u] == along and a.indices.count(along) == 1
+        for a, u in zip(reads, units, strict=True)
+    )
+    return lanes if is_contiguous else 0
 
 
 def _run_reduce(fmt: Format, output_depth: int) -> bool:

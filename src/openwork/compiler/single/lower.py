@@ -29,6 +29,7 @@ from .accumulators import Accumulators, Key, Terms
 from .factors import factors_of
 from .jam_rows import jam_rows
 from .nest import Body, Bounds, Element, Nest, Walk
+from .packed_groups import lower_packed
 from .short_rows import lower_short_rows
 
 __all__ = ["lower_single_operand"]
@@ -92,6 +93,8 @@ class _SingleOperand:
             self.blocks(block, walk)
         elif plan.run_reduce and depth == plan.output_depth - 1:
             self.segments(block, walk)
+        elif plan.packed and depth == nlevels - 2:
+            lower_packed(self, block, walk)
         elif plan.short and depth == nlevels - 2:
             lower_short_rows(self, block, walk)
         elif self.nest.is_walked(walk) and not self.nest.levels[depth].format.is_singleton:

@@ -21,9 +21,13 @@ class Walk(Point):
     """A point of the nest, and the dense indices that are looped over outside the levels.
 
     Its lanes are also those of a block: consecutive coordinates of the last level.
+
+    tables: by operand and offset in the register tile, the elements that lanes take theirs from; places: their places.
     """
 
     dense: tuple[tuple[str, Expr], ...] = ()
+    tables: tuple[tuple[tuple[str, int], Expr], ...] = ()
+    places: Expr | None = None
 
 
 Body = Callable[[Block, Walk], None]

@@ -1,0 +1,121 @@
+"""The last two levels of an n:m format -> a loop that takes several groups at once, coordinates from packed words.
+
+    for g in range(A_size1 // 8):              y[i] += A[i,j] * x[j], 2:4 of float32, 16 lanes
+        word = A_packed2[i * words + g]
+        place = splat(word, 16) >> 2 * ramp & 3 | 4 * (ramp // 2)
+        table = vload(x, 32 * g, 32)
+        acc += vload(A_vals, row + 16 * g, 16) * permute(table, place)
+
+Next to a register tile, whose operands are read in rows, the elements are written out one by one instead, with
+coordinates that are shifts of the word: a load less for each. Groups that remain are walked as those of any format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ... import tuning
+from ...errors import CompilerBug
+from ...ir.loop import Expr, Prefetch
+from ...ir.ops import cast, const, load, op
+from ...ir.types import Type
+from ..build import Block
+from ..fold import fold
+from ..operand import ParamRef
+from ..packed_coordinates import WORD, coordinate_bits
+from .nest import Walk
+
+if TYPE_CHECKING:
+    from .lower import _SingleOperand
+
+__all__ = ["lower_packed"]
+
+AHEAD = tuning.PACKED_PREFETCH
+
+
+def lower_packed(lowering: _SingleOperand, block: Block, walk: Walk) -> None:
+    """The statements of the last two levels below `walk`, where the output is bound above them."""
+    _PackedGroups(lowering, walk).emit(block)
+
+
+@dataclass
+class _PackedGroups:
+    """`together` elements at a time of the groups, `n` of `m`, below a parent."""
+
+    lowering: _SingleOperand
+    walk: Walk
+
+    def __post_init__(self) -> None:
+        self.nest, self.together = self.lowering.nest, self.lowering.plan.packed
+        bits = coordinate_bits(self.nest.format, self.nest.operand.ragged)
+        if bits is None:
+            raise CompilerBug(f"{self.nest.format}: no coordinates of its last level are packed")
+        self.bits = bits
+        self.n, self.m = self.nest.format.levels[-1].format.arguments
+        self.groups = self.together // self.n
+        self.count = self.nest.levels[self.walk.depth].name("N")
+
+    @cached_property
+    def unit(self) -> int:
+        """Bits of the coordinates that are read at once."""
+        return self.together * self.bits
+
+    def emit(self, block: Block) -> None:
+        lowering, walk = self.lowering, self.walk
+        stored = fold("mul", self.count, const(self.n))
+        whole_words = fold("floordiv", fold("add", fold("mul", stored, const(self.bits)), const(WORD - 1)), const(WORD))
+        words = block.let("words", fold("mul", whole_words, const(WORD // self.unit)))
+        first_word = block.let("word", fold("mul", walk.position, words))
+        first = block.let("first", fold("mul", walk.position, self.count))
+        chunks = block.let("chunks", fold("floordiv", self.count, const(self.groups)))
+        rest = block.let("rest", fold("mul", chunks, const(self.groups)))
+        scalar = f"u{self.unit}"
+        buffer = self.nest.params.buffer(ParamRef("packed", self.nest.name, walk.depth + 1), scalar)
+
+        def chunk(inner: Block, t: Expr) -> None:
+            word = inner.let("word", load(buffer, scalar, fold("add", first_word, t)))
+            group = inner.let("group", fold("mul", t, const(self.groups)))
+            q = inner.let("q", fold("mul", fold("add", first, group), const(self.n)))
+            values = self.nest.params.buffer(ParamRef("vals", self.nest.name), self.nest.operand.scalar)
+            inner.stmts.append(Prefetch(values, fold("add", q, const(AHEAD * self.together))))
+            (self.one_by_one if lowering.free_vector else self.in_lanes)(inner, word, group, q)
+
+        block.loop("t", const(0), chunks, chunk)
+        self.nest.coordinate_loop(block, walk, rest, self.count, lowering.descend)
+
+    def element(self, group: Expr, c: Expr, q: Expr) -> Walk:
+        """The walk at an element."""
+        coordinates = (*self.walk.coordinates, group, c)
+        return replace(self.walk, depth=self.nest.format.nlevels, coordinates=coordinates, position=q)
+
+    def one_by_one(self, block: Block, word: Expr, group: Expr, q: Expr) -> None:
+        """The elements written out."""
+        mask = const(self.m - 1, word.type)
+        for k in range(self.together):
+            c = block.let("c", cast(op("band", op("shr", word, const(k * self.bits, word.type)), mask), "i64"))
+            at = fold("add", group, const(k // self.n))
+            self.lowering.leaf(block, self.element(at, c, fold("add", q, const(k))))
+
+    def in_lanes(self, block: Block, word: Expr, group: Expr, q: Expr) -> None:
+        """The elements in the lanes of a vector."""
+        lowering, terms = self.lowering, self.lowering.terms
+        is_wide = self.unit > 32 or terms.compute == "f64"
+        kind = Type("u64" if is_wide else "u32", self.together)
+        ramp = op("ramp", const(0, kind))
+        shifted = op("shr", cast(cast(word, kind.scalar), kind), op("mul", ramp, const(self.bits, kind)))
+        offset = op("mul", op("floordiv", ramp, const(self.n, kind)), const(self.m, kind))
+        places = block.let("place", op("bor", op("band", shifted, const(self.m - 1, kind)), offset))
+        point = self.element(group, const(0), q)
+        along = lowering.nest.indices[next(d for d, form in enumerate(self.nest.format.inverse) if self.is_last(form))]
+        tables = []
+        for access in lowering.stmt.accesses:
+            if terms.operands[access.tensor].format is None and along in access.indices:
+                for piece in lowering.pieces:
+                    value = terms.table(access, point, piece, lowering.base, self.groups * self.m)
+                    tables.append(((access.tensor, piece.offset), block.let("table", value)))
+        lowering.leaf(block, replace(point, lanes=self.together, tables=tuple(tables), places=places))
+
+    def is_last(self, form: tuple[tuple[int, int], ...]) -> bool:
+        return (self.nest.format.nlevels - 1, 1) in form
