@@ -154,7 +154,7 @@ def _tiles(
     numbers = [n, m, rows, groups.longest, of_place]
     work = len(groups.crd) * size * places * of_place // rows * (d + e)
     flags = v.new_empty(places * of_place)
-    arrays = [groups.pos, groups.crd, groups.bits, *operands, flags, *more, *arrays]
+    arrays = [groups.pos, groups.crd, groups.bits, groups.first_new, groups.new, *operands, flags, *more, *arrays]
     return _Launch(
         tile_kernel(kind, scalar, lanes_of(scalar), d, e), arrays, numbers, bits(scale, scalar), of_place, places, work
     ), flags

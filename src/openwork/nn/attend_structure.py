@@ -31,13 +31,15 @@ SURELY = 0.75
 @dataclass(frozen=True, slots=True)
 class Groups:
     """The united keys of each group of queries: pos, crd, and as bits which of its queries see a key; how many keys it
-    has, behind which the last one pads; the most keys of a group; whether some query does not see some key of its
-    group."""
+    has, behind which the last one pads; the keys that no group before it in the place has, and where each group's of
+    these begin; the most keys of a group; whether some query does not see some key of its group."""
 
     pos: torch.Tensor
     crd: torch.Tensor
     bits: torch.Tensor
     counts: torch.Tensor
+    first_new: torch.Tensor
+    new: torch.Tensor
     longest: int
     is_partial: bool
 
@@ -109,7 +111,8 @@ def _groups(
         pos, crd = elements_of(pos, crd, (height // size, width))
         bits = torch.full((len(crd),), (1 << size) - 1, dtype=torch.int32)
         counts = pos.diff().to(torch.int64)
-        return Groups(pos.to(torch.int64), crd.to(torch.int32), bits, counts, int(counts.max()), False)
+        new = _new(torch.arange(len(counts)).repeat_interleave(counts), crd.to(torch.int64), shape, size, len(counts))
+        return Groups(pos.to(torch.int64), crd.to(torch.int32), bits, counts, *new, int(counts.max()), False)
     pos, crd = elements_of(pos, crd, block)
     if _is_scattered(pos, crd, shape, size):
         return None
@@ -143,7 +146,24 @@ def _united(pos: torch.Tensor, crd: torch.Tensor, shape: tuple[int, int], size: 
     source = first[of_group] + place.minimum(counts[of_group] - 1)
     bits = torch.where(place < counts[of_group], bits[source], 0)
     is_partial = bool((bits != (1 << size) - 1).any())
-    return Groups(wide, (at % m)[source].to(torch.int32), bits, counts, int(padded.max()), is_partial)
+    new = _new(at // m, at % m, shape, size, len(counts))
+    return Groups(wide, (at % m)[source].to(torch.int32), bits, counts, *new, int(padded.max()), is_partial)
+
+
+def _new(
+    group: torch.Tensor, key: torch.Tensor, shape: tuple[int, int], size: int, groups: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where each group's keys begin, and the keys, that no group before it in its place has; `group` ascends."""
+    n, m = shape
+    of_place = group // -(-n // size) * m + key
+    first = torch.full((groups // -(-n // size) * m,), len(key))
+    first.scatter_reduce_(0, of_place, torch.arange(len(key)), "amin")
+    is_first = torch.zeros(len(key) + 1, dtype=torch.bool)
+    is_first[first] = True
+    at = is_first[:-1].nonzero()[:, 0]
+    counts = torch.bincount(group[at], minlength=groups)
+    new = torch.cat([key[at], key.new_zeros(1)]).to(torch.int32)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), new
 
 
 def _bits(keys: torch.Tensor, bits: torch.Tensor, extent: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,6 +8,9 @@
             w = exp(s - max(s))
             out += w[p] * v[crd[p]]                  # 4 queries x 4 vectors in registers
 
+Between these stand prefetches, a few cache lines for each key: rows of the next group, and of keys and values those
+that it is the first of its place to read. Where the mask is sparse a group would wait for them as long as it computes.
+
 A lane for each query makes maxima and sums those of vectors, and keys are read once for all queries of a group.
 Where a query does not see all of a tile's keys, 0 times a value that is not finite is NaN: `flags` says for each group
 whether anything was not finite. Backward has P and dS of a chunk in the same layout, of which dq are such sums too.
@@ -41,8 +44,8 @@ def tiled(kind: str, scalar: str, lanes: int, d: int, e: int) -> str:
 
 
 _PARAMETERS = (
-    "lo: i64, hi: i64, pos: i64[const], crd: i32[const], bits: i32[const], q: T[const], k: T[const], v: T[const],"
-    " flags: T[mut]"
+    "lo: i64, hi: i64, pos: i64[const], crd: i32[const], bits: i32[const], first_new: i64[const], new: i32[const],"
+    " q: T[const], k: T[const], v: T[const], flags: T[mut]"
 )
 _NUMBERS = "n: i64, m: i64, rows: i64, longest: i64, groups: i64, scale: T"
 _GROUPS = """for g in range(lo, hi):
@@ -53,6 +56,10 @@ _GROUPS = """for g in range(lo, hi):
     row = g % rows
     first = pos[row]
     count = pos[row + 1] - first
+    next_begin = (g + 1) // groups * n + (g + 1) % groups * {size}
+    next_base = (g + 1) // groups * m
+    first_next = first_new[(g + 1) % rows]
+    news = first_new[(g + 1) % rows + 1] - first_next
     nonfinite: {vector} = {vector}(0.0)
 """
 
@@ -85,6 +92,32 @@ class _Tiles:
             lines.append(f"{name} = {begin} + ({end} - {begin}) // {keys} * {keys}")
             lines += [f"for p in range({begin}, {name}, {keys}):", indent("\n".join(body(keys)), "    ")]
             begin = name
+        return lines
+
+    def lines(self, width: int) -> int:
+        """The cache lines of a row, which is as long as a line is for `size` queries."""
+        return -(-width // self.size)
+
+    def ahead_of_rows(self, buffer: str, width: int, z: str) -> str:
+        """Prefetch a cache line of the next group's rows."""
+        return f"prefetch({buffer}, next_begin * {width} + ({z}) * {self.size})"
+
+    def ahead_of_keys(self, buffer: str, width: int, z: str) -> str:
+        """Prefetch a cache line of what the next group is the first of its place to read of keys."""
+        key = f"next_base + i64(new[first_next + ({z}) // {self.lines(width)}])"
+        return f"prefetch({buffer}, ({key}) * {width} + ({z}) % {self.lines(width)} * {self.size})"
+
+    def ahead(self, keys: int, width: int, of_rows: Sequence[str], of_keys: Sequence[str]) -> list[str]:
+        """Prefetch of buffers with rows of `width` as many cache lines as a register tile has keys, from p on."""
+        if not width:
+            return []
+        of_place = {f"{self.size * self.lines(width)}": [self.ahead_of_rows(x, width, "z") for x in of_rows]}
+        of_place[f"news * {self.lines(width)}"] = [self.ahead_of_keys(x, width, "z") for x in of_keys]
+        lines = []
+        for end, body in of_place.items():
+            if body:
+                lines.append(f"for z in range(p, min(p + {keys}, {end})):  # novector nounroll")
+                lines.append(indent("\n".join(body), "    "))
         return lines
 
     def load(self, buffer: str, index: str) -> str:
@@ -154,7 +187,8 @@ class _Tiles:
         """The scores of all the group's keys, the largest of each query, and which queries see any key."""
 
         def body(keys: int) -> list[str]:
-            lines = [*self.products("s", "k", "a", self.d, keys), *self.masked(keys)]
+            lines = [*self.ahead(keys, self.d, "q", "k"), *self.products("s", "k", "a", self.d, keys)]
+            lines += self.masked(keys)
             lines.append("seen = seen | " + " | ".join(f"bits[first + p + {i}]" for i in range(keys)))
             for name, i, c in self.tile("s", keys):
                 lines.append(f"best{c} = {name} if {name} > best{c} else best{c}")
@@ -171,6 +205,10 @@ class _Tiles:
             lines.append(f"any{c} = {self.sees('seen', c)}")
             lines += [f"most{c} = best{c} if any{c} else {zero}", f"sums{c}: {self.vector} = {zero}"]
         chunk = [f"for u in range(start * {self.size}, stop * {self.size}, {self.size}):"]
+        if self.e:
+            rows, keys = self.size * self.lines(self.e), f"news * {self.lines(self.e)}"
+            chunk.append("    " + self.ahead_of_rows("out", self.e, f"min(u // {self.size}, {rows - 1})"))
+            chunk.append("    " + self.ahead_of_keys("v", self.e, f"max(min(u // {self.size}, {keys} - 1), 0)"))
         for c in self.halves:
             chunk.append(f"    y{c} = exp({self.load('w', f'u + {c}')} - most{c})")
             chunk += [f"    vstore(w, u + {c}, y{c})", f"    sums{c} += y{c}"]
@@ -206,12 +244,13 @@ class _Tiles:
 
     def slopes(self, keys: int) -> list[str]:
         """P and dS of a register tile, into the workspaces w and h."""
-        lines = [*self.products("s", "k", "a", self.d, keys), *self.masked(keys)]
+        lines = [*self.ahead(keys, self.d, ("q", "dq"), ("k", "dk")), *self.products("s", "k", "a", self.d, keys)]
+        lines += self.masked(keys)
         for name, i, c in self.tile("s", keys):
             lines.append(
                 f"vstore(w, (p - start + {i}) * {self.size} + {c}, exp({name} - {self.load('shift', str(c))}))"
             )
-        lines += self.products("g", "v", "b", self.e, keys)
+        lines += [*self.ahead(keys, self.e, ("grad", "out"), ("v", "dv")), *self.products("g", "v", "b", self.e, keys)]
         for name, i, c in self.tile("g", keys):
             at = f"(p - start + {i}) * {self.size} + {c}"
             slope = f"{self.load('w', at)} * ({name} - {self.load('less', str(c))}) * {self.vector}(scale)"
