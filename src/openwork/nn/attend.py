@@ -136,6 +136,8 @@ def _leading(mask: Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dr
     if not 0 <= dropout < 1:
         raise ShapeError(f"attend: dropout={dropout}\n  expected: 0 <= dropout < 1")
     leads = [s[:-2] for s in shapes]
+    if not leads[0] and leads[1] == leads[2] == leads[3]:
+        return leads[1]
     rank = max([len(s) for s in leads])
     lead = []
     for d in range(rank):
