@@ -118,7 +118,15 @@ def drives(
                     extents[i] = n if work * n <= MOST_WORK else 1 + n % 5
                     work *= extents[i]
             arrays[access.tensor] = _dense(draw, tuple(extents[i] for i in access.indices), scalar)
-    return drive(stmt, source, arrays, scalar, shared=shared, large=draw(st.integers(0, 3)) == 0)
+    return drive(
+        stmt,
+        source,
+        arrays,
+        scalar,
+        shared=shared,
+        large=draw(st.integers(0, 3)) == 0,
+        medium=draw(st.integers(0, 2)) == 0,
+    )
 
 
 def _dense(draw: st.DrawFn, shape: tuple[int, ...], scalar: str) -> np.ndarray[Any, Any]:

@@ -188,12 +188,14 @@ def drive(
     shared: bool = False,
     large: bool = False,
     short: bool | None = None,
+    medium: bool = False,
 ) -> Drive:
-    """The statement lowered for its sparse operand `A`; `shared` gives the output A's structure."""
+    """The statement lowered for its sparse operand `A`; `shared` gives the output A's structure, `medium` lanes that
+    are masked."""
     values = {n: source.storage if n == "A" else strided(arrays[n]) for n in stmt.tensors}
     problem = bind_operands(stmt, values, scalar, shared=shared)
     short = problem.facts.short if short is None else short
-    problem = replace(problem, facts=replace(problem.facts, large=large, short=short))
+    problem = replace(problem, facts=replace(problem.facts, large=large, short=short, medium=medium))
     operands = dict(problem.operands)
     plan = schedule(stmt, operands, problem.facts)
     kernel = simplify(lower_single_operand(stmt, operands, plan, problem.compute))

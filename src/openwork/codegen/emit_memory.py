@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..ir.types import Type, itemsize, real_of
 from .emit_builder import Builder, Parts, memory_type, register_type
 from .emit_cast import half_from_bits, half_to_bits
+from .target import gathers
 
 __all__ = ["load", "prefetch", "store"]
 
@@ -104,14 +105,14 @@ def _gather(b: Builder, pointer: str, index: str, t: Type) -> Parts:
     if t.is_complex:
         part = t.with_scalar(real_of(t.scalar))
         return tuple(_decode(b, _gather_part(b, p, part), part) for p in _complex_addresses(b, pointer, index, t))
-    if index in b.origins:
+    if index in b.origins and not gathers(b.target):
         return (_gather_by_lanes(b, pointer, index, t),)
     addresses = _addresses(b, pointer, index, t.lanes, memory_type(t.scalar))
     return (_decode(b, _gather_part(b, addresses, t), t),)
 
 
 def _gather_by_lanes(b: Builder, pointer: str, index: str, t: Type) -> str:
-    """The gather lane by lane, each index read again as a scalar: most processors do this faster than they gather."""
+    """The gather lane by lane, each index read again as a scalar: many processors do this faster than they gather."""
     address, scalar = b.origins[index]
     lanes = []
     for i in range(t.lanes):

@@ -7,7 +7,7 @@ from functools import cache
 
 from .llvm import by_llvm, library
 
-__all__ = ["Target", "expands", "host", "nvptx", "permutes"]
+__all__ = ["Target", "expands", "gathers", "host", "nvptx", "permutes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,16 @@ def permutes() -> int:
     """The bytes of the widest vectors whose lanes this CPU permutes by one instruction; 0 where there is none."""
     features = set(host().features.split(","))
     return 64 if "+avx512f" in features else 32 if "+avx2" in features else 0
+
+
+_GATHERS = frozenset(("sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d", "diamondrapids"))
+"""CPUs whose gathers of eight elements take less than eight loads: not AMD's, nor those of Intel's that were slowed
+down for safety."""
+
+
+def gathers(target: Target | None = None) -> bool:
+    """Whether this CPU, or that of a target, gathers faster than it loads element by element."""
+    return (host() if target is None else target).cpu in _GATHERS
 
 
 @cache

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from .. import tuning
-from ..codegen import cache, pool
+from ..codegen import cache, pool, target
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import PlanCache
 from ..codegen.target import permutes
 from ..compiler.operand import Operand, ParamRef, parse_ref
-from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule
+from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule, without_gathers
 from ..compiler.simplify import simplify
 from ..compiler.single.lower import lower_single_operand
 from ..errors import ShapeError
@@ -40,7 +40,7 @@ LARGE_ROWS, LARGE_VECTOR = tuning.GATHERED_ROWS, tuning.GATHERED_VECTOR
 PARALLEL_WORK = tuning.PRODUCT_PARALLEL
 LONG_WORK = tuning.PRODUCT_WAVE
 
-LONG_FIBRE = tuning.LONG_FIBRE
+LONG_FIBRE, MEDIUM_FIBRE = tuning.LONG_FIBRE, tuning.MEDIUM_FIBRE
 STRIDE, COSTLY = tuning.FIBRES_SAMPLED, tuning.LANES_COST
 
 SHORT_FIBRE, SHORT_WORK = tuning.SHORT_FIBRE, tuning.SHORT_WORK
@@ -176,12 +176,14 @@ def bind_operands(
         ndim = len(stmt.lhs.indices)
         operands[target] = Operand(out_scalar, ndim, unit=last if last is not None else max(0, ndim - 1))
     known_extents = ((vector, canonical(extents[vector])),) if vector is not None else ()
+    long = _is_long(values[name], LONG_FIBRE)
     facts = Facts(
         known_extents,
         gathered > (LARGE_VECTOR if vector is None else LARGE_ROWS),
-        _is_long(values[name]),
+        long,
         _is_short(values[name]),
         *_packing(values[name]),
+        not long and vector is None and _is_long(values[name], MEDIUM_FIBRE),
     )
     return Problem(stmt, laid, operands, extents, facts, compute or compute_scalar(out_scalar), last, tuple(copies))
 
@@ -191,19 +193,19 @@ def _packing(s: Storage) -> tuple[bool, int]:
     return (True, permutes()) if packs(s) else (False, 0)
 
 
-def _is_long(s: Storage) -> bool:
-    """Whether the innermost fibers are long: on average, or most elements are in long ones and short ones few."""
+def _is_long(s: Storage, least: int) -> bool:
+    """Whether the innermost fibers have so many elements: on average, or most are in such ones and others few."""
     if not s.positions:
         return False
     last = s.format.levels[-1].format
     above = s.positions[-2] if len(s.positions) > 1 and not last.is_singleton else s.shape[0] if s.shape else 1
-    if s.positions[-1] >= LONG_FIBRE * max(1, above):
+    if s.positions[-1] >= least * max(1, above):
         return True
     pos = s.pos[-1]
     if pos is None or s.batches != 1 or not last.is_compressed or above < STRIDE:
         return False
     counts = np.diff(to_numpy(pos)[::STRIDE])
-    long = counts >= LONG_FIBRE * STRIDE
+    long = counts >= least * STRIDE
     return bool(counts[long].sum() > COSTLY * STRIDE * (len(counts) - long.sum()))
 
 
@@ -239,6 +241,7 @@ def prepare(problem: Problem) -> Prepared:
 
 def lower(problem: Problem, plan: Schedule) -> Kernel:
     """The simplified loop IR of a problem."""
+    plan = plan if target.gathers() else without_gathers(plan, problem.facts)
     return simplify(lower_single_operand(problem.stmt, dict(problem.operands), plan, problem.compute))
 
 

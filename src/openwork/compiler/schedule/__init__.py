@@ -6,9 +6,9 @@
 
 from .plan import OperandFacts, Plan, Route, Step
 from .product import plan_product
-from .single import MAX_CONSTANT, Facts, Schedule, Tile, schedule, tiles
+from .single import MAX_CONSTANT, Facts, Schedule, Tile, schedule, tiles, without_gathers
 
 __all__ = [
     "MAX_CONSTANT", "Facts", "OperandFacts", "Plan", "Route", "Schedule", "Step", "Tile", "plan_product", "schedule",
-    "tiles",
+    "tiles", "without_gathers",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ A schedule is a pure function of the statement, the operands' structure and a fe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ... import tuning
 from ...errors import UnsupportedError
@@ -33,7 +33,7 @@ _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The facts that a schedule may depend on: small extents exactly, whether the gathered data leaves the cache, and
-    whether the innermost fibers are long, or short and of many lengths.
+    whether the innermost fibers are long, short and of many lengths, or at least of middle length.
 
     packed: whether an n:m level's coordinates are there as packed words too. permutes: bytes of the widest vectors
     whose lanes the processor permutes.
@@ -45,6 +45,7 @@ class Facts:
     short: bool = False
     packed: bool = False
     permutes: int = 0
+    medium: bool = False
 
     def extent(self, index: str) -> int | None:
         return dict(self.extents).get(index)
@@ -69,8 +70,9 @@ class Schedule:
     written out. block_vector: the last of these runs in vector lanes. run_reduce: runs of equal coordinates of a
     nonunique level are summed before they are stored. parallel: ranges write to elements of their own, and may run side
     by side. sliced: the index of the output whose coordinates ranges count, those of the outermost loop without.
-    gather: that many elements of a long fiber are taken in vector lanes, their operands gathered. short: fibers of the
-    last level are walked in one loop. rows: that many of the outermost level are walked side by side. packed: that many
+    gather: that many elements of a fiber are taken in vector lanes, their operands gathered; masked: the last ones too,
+    with lanes of the next fiber that count for nothing, see `without_gathers`. short: fibers of the last level are
+    walked in one loop. rows: that many of the outermost level are walked side by side. packed: that many
     elements of an n:m level are taken together, their coordinates from packed words: in vector lanes whose operands
     are permuted where no dense index is the vector.
     """
@@ -90,6 +92,7 @@ class Schedule:
     sliced: str | None = None
     prefetch: int = 0
     gather: int = 0
+    masked: bool = False
     short: bool = False
     rows: int = 1
     packed: int = 0
@@ -133,7 +136,9 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     parallel = shared or no_alias or _parallel(fmt, dims, output_depth, run_reduce)
     sliced = None if parallel else _sliced(fmt, access, stmt)
     side_by_side = not shared and no_alias and not outer and _equal_rows(fmt, output_depth, unrolled)
-    gathers = facts.long and not shared and vector is None and _gathers(fmt, output_depth, run_reduce, unrolled, scalar)
+    gathers = not shared and vector is None and _gathers(fmt, output_depth, run_reduce, unrolled, scalar)
+    masked = gathers and (facts.long or facts.medium) and fmt.levels[-1].format.functions.passed is not None
+    gathers = gathers and (facts.long or masked)
     packed = _packed(stmt, operands, access, facts, vector, output_depth)
     most, registers = (PACKED_ROWS, PACKED_ACCUMULATORS) if packed else (ROWS, MAX_ACCUMULATORS)
     return Schedule(
@@ -150,8 +155,9 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         writes_all=writes_all,
         parallel=parallel or sliced is not None,
         sliced=sliced,
-        prefetch=(16 if vector else 32) if facts.large and not gathers else 0,
+        prefetch=_prefetch(facts, vector) if not gathers else 0,
         gather=lanes if gathers else 0,
+        masked=masked,
         short=facts.short
         and no_alias
         and not shared
@@ -160,6 +166,21 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         packed=packed,
         rows=max(1, min(most, registers // max(1, len(main or rest)))) if side_by_side else 1,
     )
+
+
+def without_gathers(plan: Schedule, facts: Facts) -> Schedule:
+    """The schedule for a CPU whose gathers are slow: only long fibers are taken in lanes, and their last elements are
+    not."""
+    if not plan.masked:
+        return plan
+    if facts.long:
+        return replace(plan, masked=False)
+    return replace(plan, masked=False, gather=0, prefetch=_prefetch(facts, plan.vector))
+
+
+def _prefetch(facts: Facts, vector: str | None) -> int:
+    """How many elements ahead the gathered data is prefetched; 0 where it stays in the cache."""
+    return (16 if vector else 32) if facts.large else 0
 
 
 def _driver(stmt: Assignment, operands: dict[str, Operand]) -> str:

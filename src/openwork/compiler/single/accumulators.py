@@ -269,14 +269,15 @@ class Accumulators:
                 sums[output] = (key, var)
         return list(sums.values())
 
-    def add(self, block: Block, key: Key, value: Expr) -> None:
-        """Add a value to the key's register."""
+    def add(self, block: Block, key: Key, value: Expr, within: Expr | None = None) -> None:
+        """Add a value to the key's register, in the lanes that are `within`."""
         if key not in self._vars:
             self._vars[key] = Var(block.builder.fresh("acc"), value.type)
         var = self._vars[key]
         if value.type.lanes < var.type.lanes:
             value = cast(value, var.type)
-        block.assign(var, op(self.terms.reduce, var, value))
+        total = op(self.terms.reduce, var, value)
+        block.assign(var, total if within is None else op("select", within, total, var))
 
     def declare(self, block: Block) -> None:
         """The registers, which hold the reduction's identity."""

@@ -112,7 +112,7 @@ class _SingleOperand:
     ) -> None:
         """The loop over positions of the level below `walk`, in lanes or with prefetches of what comes later."""
         if lanes > 1:
-            self.nest.in_lanes(block, walk, bounds, lanes, element)
+            self.nest.in_lanes(block, walk, bounds, lanes, element, self.plan.masked)
             return
 
         def body(inner: Block, q: Expr) -> None:
@@ -294,7 +294,7 @@ class _SingleOperand:
         factors = [f for f in self.factors if f.depth >= self.bottom]
         for piece in self.pieces:
             value = self.terms.multiply(block, None, factors, walk, piece, self.base)
-            self.stack[-1].add(block, self.terms.key(walk, piece), value)
+            self.stack[-1].add(block, self.terms.key(walk, piece), value, walk.within)
 
     def direct(self, block: Block, walk: Walk) -> None:
         for piece in self.pieces:
