@@ -155,3 +155,11 @@ def test_sampled_products_of_other_strides_and_dtypes() -> None:
             wanted = (p @ q.to(p.dtype)).to(torch.promote_types(p.dtype, q.dtype)) * torch.tensor(X != 0)
             found = ow.sddmm(mask, p, q)
             torch.testing.assert_close(found.to_dense(), wanted, check_dtype=False, rtol=1e-5, atol=1e-5)
+
+
+def test_sampled_products_of_factors_that_are_not_strided() -> None:
+    mask, x = ow.asarray(torch.tensor(X), format="csr"), torch.tensor(Y)
+    wanted = (x @ x) * torch.tensor(X != 0)
+    for factor in (x.to_sparse_csr(), x.to_sparse(), ow.asarray(x), ow.asarray(x, format="csc"), x.numpy(), Y.tolist()):
+        for _ in range(3):
+            torch.testing.assert_close(torch.as_tensor(ow.sddmm(mask, factor, factor).to_dense()), wanted)

@@ -3,6 +3,7 @@ the sparse operand is shared, only values are computed."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ...errors import ShapeError
@@ -13,7 +14,6 @@ from ...late import late
 from ...runtime import trace
 from ...runtime.gradient_hook import rule
 from ...runtime.operation import operation
-from ...storage.buffers import is_torch
 from ...tensor.lazy import is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
@@ -58,14 +58,22 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
            [0., 3.]])
     """
 
-    if hasattr(a, "stride") and type(a) is type(b) and type(mask) is Tensor and not trace.steps:
+    torch = sys.modules.get("torch")
+    if torch is not None and type(a) is type(b) is torch.Tensor and a.layout is b.layout is torch.strided:
+        return _over_torch(mask, a, b)
+    return _sampled(mask, a, b)
+
+
+def _over_torch(mask: Any, a: Any, b: Any) -> Any:
+    """`sddmm` of strided tensors of torch's, by what is kept for their shapes."""
+    if type(mask) is Tensor and not trace.steps:
         s = mask._storage
         key = ("sddmm", a.shape, b.shape, a.stride(), b.stride(), a.dtype, b.dtype)
         prepared = (s._plans or s.plans).products.get(key)
         if prepared is not None and (values := prepared(s, a, b)) is not None:
             return Tensor._from_storage(s.with_values(values, 0))
         result = _sampled(mask, a, b)
-        if prepared is None and s.library == "torch" and s.device == "cpu" and s.format.is_unique and is_torch(a):
+        if prepared is None and s.library == "torch" and s.device == "cpu" and s.format.is_unique:
             rule("keep_sampled")(key, _SDDMM, s, a, b)
         return result
     return _sampled(mask, a, b)
