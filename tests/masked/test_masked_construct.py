@@ -232,3 +232,15 @@ def test_what_a_masked_number_shows() -> None:
     for number in (0.0, 3.0):
         m = ow.masked_tensor(np.array([number]), np.array([True])).sum()
         assert str(m) == f"MaskedTensor({number:8.4f}, True)"
+
+
+@pytest.mark.parametrize("spec", ["(a, b) -> (a : batch, b : batch)", "(a, b) -> (b : batch, a : batch)"])
+def test_formats_of_batches_alone_get_bits(spec: str) -> None:
+    """A specified 0 stays specified, and a missing element missing."""
+    data, bits = np.array([[0.0, 3, 0], [1, 0, 2]]), np.array([[True, True, False], [False, True, True]])
+    for m in (made(data, bits, "dense"), made(data, bits, "coo")):
+        found = m.asformat(spec)
+        assert found.nse == bits.sum()
+        agree(found, reference(data, bits))
+    vector = made(data[0], bits[0], "csf").asformat("(a) -> (a : batch)")
+    agree(vector, reference(data[0], bits[0]))

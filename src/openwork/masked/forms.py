@@ -43,7 +43,8 @@ def fitting(format: Format) -> Format:
     """The format that holds the specified elements of any mask over data of this format, and nothing else."""
     if not format.levels:
         return strided(0)
-    return canonical(unbatched(with_bitmap(format) or format))
+    whole = unbatched(format)
+    return canonical(with_bitmap(whole) or whole)
 
 
 @cached(1024)
