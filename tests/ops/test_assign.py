@@ -155,3 +155,20 @@ def test_few_places_of_a_large_matrix(value: float) -> None:
     t[rows[:20], columns[:20]] = value
     want[rows[:20], columns[:20]] = value
     np.testing.assert_array_equal(t.to_numpy(), want)
+
+
+LOOSE = ("csr(nonunique, unordered)", "coo(unordered)", "csr(unordered)", "(i, j) -> (j : batch, i : dense)")
+
+
+@pytest.mark.parametrize("spec", LOOSE)
+@pytest.mark.parametrize("like", ["numpy", "torch"])
+def test_the_format_stays_where_it_promises_less(spec: str, like: str) -> None:
+    t = ow.asarray(ow.asarray(A, format="coo").asformat(ow.format(spec, 2)), like=like)
+    format, dense = t.format, A.copy()
+    for key, value in (((2, 3), 5.0), ((slice(None), 1), 0.0), (0, 2.0)):
+        t[key] = value
+        dense[key] = value
+        assert t.format == format
+    t += t
+    assert t.format == format
+    np.testing.assert_array_equal(t.to_numpy(), 2 * dense)

@@ -208,7 +208,7 @@ class Operators(PythonProtocol):
 
         me = cast("Tensor", self)
         make_writable(me, "A[key] = value")
-        replace_storage(me, assign(me, key, values)._storage)
+        replace_storage(me, assign(me, key, values).asformat(me.format)._storage)
 
     @property
     def at(self) -> At:
