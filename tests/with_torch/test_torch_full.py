@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -224,3 +225,18 @@ def test_forward_makes_nothing_dense(monkeypatch: pytest.MonkeyPatch) -> None:
         y = ow.sin(leaf) @ torch.ones((3000, 2), dtype=torch.float64)
     assert y.requires_grad
     assert max(sizes) < 100_000
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copies_have_gradients_at_every_element(copied: Any) -> None:
+    """A shallow copy is the same leaf, a deep one another."""
+    leaf = ow.asarray(make("csr", (3, 4)).tensor.detach(), grad="dense").requires_grad_()
+    other = copied(leaf)
+    assert other.requires_grad
+    assert other.is_leaf
+    (other * 3).sum().backward()
+    assert torch.equal(other.grad.to_dense(), torch.full((3, 4), 3.0, dtype=torch.float64))
+    assert (leaf.grad is None) == (copied is copy.deepcopy)
+    later = copied(ow.asarray(make("csr", (3, 4)).tensor.detach(), grad="dense")).requires_grad_()
+    later.sum().backward()
+    assert torch.equal(later.grad.to_dense(), torch.ones(3, 4, dtype=torch.float64))

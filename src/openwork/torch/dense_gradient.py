@@ -12,6 +12,7 @@ tensors, it has gradients itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import wraps
 from typing import Any
 
@@ -258,6 +259,18 @@ class DenseGradientTensor(Tensor):
     def _set_storage(self, s: Storage, proxy: torch.Tensor) -> None:
         s, self._proxy = detached_storage(s), proxy
         self._storage = s.with_values(StoredOfProxy.apply(s, s.values, proxy)) if proxy.requires_grad else s
+
+    def __copy__(self) -> DenseGradientTensor:
+        copied: DenseGradientTensor = object.__new__(type(self))
+        copied._storage, copied._proxy = self._storage, self._proxy
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DenseGradientTensor:
+        storage = deepcopy(
+            detached_storage(self._storage) if self.is_leaf else self._storage, memo
+        )  # torch: leaves only
+        proxy = no_memory_zeros(storage.values, storage.shape).requires_grad_(self.requires_grad)
+        return self._from_proxy(storage, proxy)
 
     @property
     def requires_grad(self) -> bool:
