@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
@@ -216,3 +217,21 @@ def test_coordinates_in_no_order_are_handed_over_as_they_are() -> None:
     for layout in ("csr", "csc", "bsr(2, 2)"):
         t = ow.asarray(torch.eye(4), format=layout)
         assert t.to_torch().values().data_ptr() == t.values.data_ptr(), layout
+
+
+@pytest.mark.parametrize("function", [ow.nextafter, ow.logaddexp, np.fmax, np.copysign, np.heaviside])
+@pytest.mark.parametrize("formats", [("csr", "coo"), ("csr", "dense"), ("dense", "dense")])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_functions_of_the_array_library_of_operands_of_two_libraries(
+    function: Any, formats: Any, swapped: bool
+) -> None:
+    """The result is torch's, whole and of torch's dtypes."""
+    a, b = np.array([[0, 2.0], [1, 0]]), np.array([[1.0, 0], [3, 0]])
+    t, u = ow.asarray(ow.asarray(a, format=formats[0]), like="torch"), ow.asarray(b, format=formats[1])
+    found = function(u, t) if swapped else function(t, u)
+    assert isinstance(found.values, torch.Tensor)
+    found.check()
+    theirs = {ow.nextafter: np.nextafter, ow.logaddexp: np.logaddexp}.get(function, function)
+    np.testing.assert_allclose(found.to_numpy(), theirs(b, a) if swapped else theirs(a, b), rtol=1e-15)
+    if function in (ow.nextafter, ow.logaddexp):
+        assert function(t.astype("int32"), u.astype("bool")).dtype == torch.float32

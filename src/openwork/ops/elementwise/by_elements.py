@@ -43,7 +43,7 @@ def by_elements(function: Callable[..., Any], operands: Sequence[Any], name: str
     """
     arguments = [_operand(adopt_foreign(x)) for x in operands]
     tensors = [x for x in arguments if isinstance(x, Tensor)]
-    like = tensors[0].values
+    like = next((t.values for t in tensors if is_torch(t.values)), tensors[0].values)
     for t in tensors:
         _refuse_recorded(t.values, name)
     try:

@@ -21,8 +21,9 @@ from ...ir.index import Access, Apply, Literal
 from ...late import late
 from ...runtime.gradient_hook import tracked
 from ...runtime.operation import namespace, operation
+from ...runtime.result_rules import result_scalar
 from ...runtime.values import apply
-from ...storage.buffers import as_array, buffer_of, copied, is_array, is_torch
+from ...storage.buffers import as_array, buffer_of, cast, copied, is_array, is_torch, scalar_name, torch_dtype
 from ...tensor.dtypes import iinfo, isdtype, result_type
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
@@ -195,6 +196,7 @@ _LOGADDEXP = "select(A == B, A + log(2.0), max(A, B) + log1p(exp(-abs(A - B))))"
 
 def _by_array_library(op: str, a: Any, b: Any) -> Any:
     """The array library's operation: a sparse operand meets a scalar, or a dense one with which the result is dense."""
+    a, b = _in_torch_dtype(*one_library(a, b))
     sparse = [isinstance(x, Tensor) and not x.format.is_dense for x in (a, b)]
     if all(sparse) and op == "logaddexp":
         floating = apply(op, a.values[:0], b.values[:0]).dtype
@@ -204,6 +206,19 @@ def _by_array_library(op: str, a: Any, b: Any) -> Any:
     if any(sparse) and not any(isinstance(x, np.generic | int | float) for x in (a, b)):
         a, b = (x.asformat("dense") if isinstance(x, Tensor) and x.ndim else x for x in (a, b))
     return elementwise(op, a, b)
+
+
+def _in_torch_dtype(a: Any, b: Any) -> tuple[Any, Any]:
+    """Operands over torch's buffers in the floating dtype of their result: NumPy computes integers in another."""
+    buffers = [buffer_of(x) for x in (a, b)]
+    if not all(map(is_torch, buffers)):
+        return a, b
+    import torch
+
+    empty = (buffer.new_empty((0,) if x.ndim else ()) for x, buffer in zip((a, b), buffers, strict=True))
+    scalar = result_scalar("floating", scalar_name(torch.result_type(*empty)), "torch")
+    a, b = (x.astype(torch_dtype(scalar), copy=False) if isinstance(x, Tensor) else cast(x, scalar) for x in (a, b))
+    return a, b
 
 
 abs = _unary_function(
