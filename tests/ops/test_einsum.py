@@ -423,3 +423,30 @@ def test_one_operand_has_the_dtype_of_the_semiring(spec: str) -> None:
         same(ow.einsum("ij->i", t, semiring="lxor_land"), np.array([False, True, True]))
         same(ow.einsum("ij->i", t, semiring="any_pair"), np.array([True, True, True]))
         same(ow.einsum("ij,k->k", t, np.array([1, 0]), semiring="lxor_land"), np.array([False, False]))
+
+
+@pytest.mark.parametrize("spec", ["dense", "csr", "coo", "dense_f"])
+@pytest.mark.parametrize("text", ["ii", "ij->j", "ij->", "ii->i", "ij,ij->j", "ij,jk->ik"])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+def test_the_dtype_over_torch_is_that_of_the_operands_in_any_format(spec: str, text: str, dtype: str) -> None:
+    a = np.array([[100, 0], [3, 120]], dtype)
+    t = ow.asarray(ow.asarray(a, format=spec), like="torch")
+    found = ow.einsum(text, *[t] * (1 + text.count(",")))
+    assert str(found.dtype) == f"torch.{dtype}"
+    np.testing.assert_array_equal(found.to_numpy(), np.einsum(text, *[a] * (1 + text.count(","))))
+
+
+@pytest.mark.parametrize("pair", [("int16", "float32"), ("bool", "bool"), ("bool", "int64"), ("uint8", "uint8")])
+@pytest.mark.parametrize("name", ["matmul", "einsum", "tensordot", "inner", "vecdot", "dot"])
+@pytest.mark.parametrize("dense", ["Tensor", "array"])
+def test_products_of_dense_operands_over_torch_in_the_promoted_dtype(pair: Any, name: str, dense: str) -> None:
+    """torch's own have one dtype, and none of bool."""
+    a, b = (np.array([[1, 0, 2], [0, 3, 0], [1, 1, 0]]).astype(dtype) for dtype in pair)
+    t, u = (ow.asarray(ow.asarray(x), like="torch") for x in (a, b))
+    u = u if dense == "Tensor" else u.to_dense()
+    got, want = {
+        "einsum": lambda: (ow.einsum("ij,jk->ik", t, u), np.einsum("ij,jk->ik", a, b)),
+        "tensordot": lambda: (ow.tensordot(t, u, axes=1), np.tensordot(a, b, 1)),
+    }.get(name, lambda: (getattr(ow, name)(t, u), getattr(np, name)(a, b)))()
+    assert str(got.dtype).removeprefix("torch.") == {"int16": "float32"}.get(pair[0], pair[1])
+    np.testing.assert_array_equal(np.asarray(got.to_numpy() if isinstance(got, ow.Tensor) else got), want)

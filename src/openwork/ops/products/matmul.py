@@ -24,6 +24,7 @@ from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from . import prepared_products
+from .dense import dense_matmul
 from .prepared_products import remember_product
 from .spgemm import sparse_matmul
 
@@ -127,7 +128,7 @@ def _matmul(a: Any, b: Any) -> Any:
     a, b = sparse_or_array(a), sparse_or_array(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         _check_shapes(tuple(a.shape), tuple(b.shape))
-        result = a @ b
+        result = dense_matmul(a, b)
         return Tensor._from_dense(result) if both else result
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         _check_shapes(a.shape, b.shape)

@@ -27,7 +27,7 @@ from ...runtime.conversion.remap import canonical
 from ...runtime.prepared_reductions import DenseResult, Result, prepared_reduction
 from ...runtime.promote import promote
 from ...runtime.strided import strided
-from ...storage.buffers import Array, as_array, cast, is_torch, length, library_of, scalar_of
+from ...storage.buffers import Array, cast, length, library_of, scalar_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ...storage.structure import keep
@@ -36,9 +36,10 @@ from ...tensor.tensor import Tensor
 from ..elementwise.maps import elementwise
 from ..result_format import fits
 from ..stored_fibres import remember_fibres, sparse_reduction
+from .dense import dense_product
 from .prepared_products import remember_product
 
-__all__ = ["dense_product", "product", "sampled"]
+__all__ = ["product", "sampled"]
 
 Labelled = tuple[str, Array]
 """A dense operand and its letters."""
@@ -305,16 +306,3 @@ _ROUTES: dict[Route, Callable[[list[Any], Step, Semiring, str, Format | None], A
     Route.WALK: _walk, Route.SAMPLE: _sample, Route.MERGE: _merge, Route.CONTRACT: _contract, Route.FOLD: _fold,
     Route.STORE: _store, Route.DENSE: _dense,
 }  # fmt: skip
-
-
-def dense_product(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -> Array:
-    """The sum of products of dense arrays, by the `einsum` of torch where one is torch's, else NumPy's."""
-    subscripts = f"{','.join(inputs)}->{output}"
-    like = next((x for x in values if is_torch(x)), None)
-    if like is None:
-        return np.asarray(np.einsum(subscripts, *values))
-    import torch
-
-    arrays = [as_array(x, like=like) for x in values]
-    scalar = promote(tuple(scalar_of(x) for x in arrays), "torch")
-    return torch.einsum(subscripts, *(cast(x, scalar) for x in arrays))
