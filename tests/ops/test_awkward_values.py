@@ -186,3 +186,28 @@ def test_values_with_more_dimensions_than_the_elements_set(format: str) -> None:
         np.testing.assert_array_equal(t.at[1].set(value).to_numpy(), want)
     with pytest.raises(ow.ShapeError, match="could not broadcast"):
         ow.asarray(np.eye(3), format=format).at[1].set(np.ones((3, 1)))
+
+
+@pytest.mark.parametrize("format", ["coo", "dense"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_signs_over_torch_are_those_of_kernels(dtype: str, format: str) -> None:
+    """torch's sign of NaN is 0, and that of a complex number with an infinite part NaN."""
+    torch = pytest.importorskip("torch")
+    x = awkward(dtype)
+    t = ow.asarray(torch.from_numpy(x), format=format).requires_grad_()
+    got = ow.sign(t)
+    with np.errstate(all="ignore"):
+        want = np.sign(x)
+    assert equal(got.detach().to_numpy(), want, 1e-3 if dtype == "float16" else 1e-6).all()
+    if want.dtype.kind == "f":
+        got.sum().backward()
+        assert not t.grad.to_numpy().any()
+
+
+@pytest.mark.parametrize("format", ["coo", "dense"])
+def test_anything_complex_to_the_power_zero_is_one_over_torch(format: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = awkward("complex128")
+    t = ow.asarray(torch.from_numpy(x), format=format)
+    for zero in (0, 0j, ow.asarray(torch.zeros(len(x), dtype=torch.complex128))):
+        np.testing.assert_array_equal(np.asarray(ow.asarray(t**zero).to_dense()), np.ones(len(x)))

@@ -184,13 +184,13 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
 
     if name == "imag" and not args[0].is_complex():
         return torch.zeros_like(args[0])
-    if name == "sign" and args[0].is_complex():
-        return torch.sgn(args[0])
+    if name == "sign" and (args[0].is_complex() or args[0].is_floating_point()):
+        return _torch_sign(args[0])
     boxed = args if is_torch(args[0]) else (_boxed(args[0], args[1]), *args[1:])
     if len(boxed) == 2 and name in _TENSORS_ONLY and not is_torch(boxed[1]):
         boxed = (boxed[0], _call(name, _number_beside, boxed))
     if name == "pow" and is_torch(boxed[1]) and (boxed[0].is_complex() or boxed[1].is_complex()):
-        ones = (boxed[0] == 0) & (boxed[1] == 0)  # torch's 0j ** 0j is NaN, NumPy's and that of kernels is 1
+        ones = boxed[1] == 0  # torch's 0j ** 0j and inf ** 0j are NaN, NumPy's and those of kernels are 1
         boxed = (_call("where", torch.where, (ones, 1, boxed[0])), boxed[1])
     return _call(name, function, boxed)
 
@@ -206,6 +206,19 @@ def _call(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any
         raise DTypeError(
             f"{user_name(name)} does not take {kinds}: {error}\n  help: convert with .astype(...)"
         ) from error
+
+
+def _torch_sign(x: Any) -> Any:
+    """NaN of NaN, as NumPy's, where torch's is 0; of a complex number with one infinite part the direction of that."""
+    import torch
+
+    if not x.is_complex():
+        return torch.where(torch.isnan(x), x.detach(), torch.sign(x))
+    parts = torch.view_as_real(x.detach().resolve_conj())
+    infinite = torch.isinf(parts)
+    one = infinite.sum(-1, keepdim=True) == 1
+    directions = torch.where(one, torch.where(infinite, torch.sign(parts), 0), torch.nan)
+    return torch.where(torch.isfinite(x), torch.sgn(x), torch.view_as_complex(directions))
 
 
 _COMMUTATIVE = frozenset(("add", "mul"))
