@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,6 +40,7 @@ SECONDS = 60
 BATCH = 500
 """Cases of one process."""
 MARK = "#case"
+DRAWN = "#drawn"
 
 
 def search(seed: int, numbers: Sequence[int], limited: bool = True, show: bool = False) -> dict[int, str]:
@@ -50,8 +52,8 @@ def search(seed: int, numbers: Sequence[int], limited: bool = True, show: bool =
         if limited:
             print(MARK, number, flush=True)
             signal.alarm(SECONDS)
-        huge = number % 5 == 4
-        text = ""
+        huge = number % 5 == 4 and not search_cases.ONLY
+        text, made = "", None
         try:
             made = (search_huge if huge else search_cases).case(seed, number)
             text = str(made)
@@ -65,6 +67,8 @@ def search(seed: int, numbers: Sequence[int], limited: bool = True, show: bool =
         except Exception as error:
             difference = f"while the case is made: {type(error).__name__}: {str(error)[:300]}"
         signal.alarm(0)
+        if limited:
+            print(DRAWN, "|".join(sorted(set(made.dimensions))) if made is not None else "", flush=True)
         if show:
             print(text, "\n   ", difference or "agrees")
         if difference is not None:
@@ -93,13 +97,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--time", type=float, default=0, help="stop after so many seconds")
     parser.add_argument("--only", type=int)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--kind", default="", help="cases of one kind: masked, gradients, reduction, ...")
+    parser.add_argument("--table", action="store_true", help="print how many cases drew what")
     parser.add_argument("--signs", action="store_true", help="zeros that are only moved keep their signs")
     with search_cases.renamed_level():
         return _run(parser.parse_args(arguments))
 
 
 def _run(options: argparse.Namespace) -> int:
-    search_oracle.SIGNS = options.signs
+    search_oracle.SIGNS, search_cases.ONLY = options.signs, options.kind
     if options.only is not None:
         return bool(search(options.seed, [options.only], show=True))
     last = options.first + options.count
@@ -107,12 +113,14 @@ def _run(options: argparse.Namespace) -> int:
         ow.set_num_threads(2)
         search(options.seed, range(options.first, last))
         return 0
-    return _parent(options.seed, options.first, last, options.time, ["--signs"] if options.signs else [])
+    more = ["--signs"] * options.signs + (["--kind", options.kind] if options.kind else [])
+    return _parent(options.seed, options.first, last, options.time, more, options.table)
 
 
-def _parent(seed: int, first: int, last: int, seconds: float, more: list[str]) -> int:
+def _parent(seed: int, first: int, last: int, seconds: float, more: list[str], table: bool) -> int:
     """Run the cases in processes that are begun again where one ends early."""
     begin, number, bad = time.monotonic(), first, 0
+    drawn: Counter[str] = Counter()
     while number < last and not (seconds and time.monotonic() - begin > seconds):
         stop = min(last, number + BATCH)
         command = [sys.executable, __file__, "--worker", "--seed", str(seed)]
@@ -125,6 +133,8 @@ def _parent(seed: int, first: int, last: int, seconds: float, more: list[str]) -
                     word, *rest = line.split(maxsplit=2)
                     if word == MARK:
                         number = int(rest[0])
+                    elif word == DRAWN:
+                        drawn.update("".join(line.split(maxsplit=1)[1:]).strip().split("|"))
                     elif word == "#differs":
                         bad += 1
                         print(*rest, end="", flush=True)
@@ -135,6 +145,8 @@ def _parent(seed: int, first: int, last: int, seconds: float, more: list[str]) -
                 if number < before:
                     return 2
         number += 1
+    for dimension in sorted(filter(None, drawn)) if table else ():
+        print(f"{drawn[dimension]:8} {dimension}")
     print(f"{number - first} cases of seed {seed}, {bad} differ, {time.monotonic() - begin:.0f} s", flush=True)
     return min(bad, 1)
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
+from search_routes import Want, is_torch, name_of
 
 import openwork as ow
 from openwork.storage.exact import check_indices
 
-__all__ = ["Case", "Failed", "compare", "is_raised", "outcome", "run", "valid"]
+__all__ = ["Case", "Failed", "Masked", "compare", "is_raised", "outcome", "run", "valid"]
 
 Array = np.ndarray[Any, Any]
 SIGNS = False
@@ -25,6 +27,14 @@ class Failed(Exception):
 
 
 @dataclass
+class Masked:
+    """What NumPy makes of a masked tensor: data, and where it is specified."""
+
+    data: Any
+    bits: Any
+
+
+@dataclass
 class Case:
     """What is called, on what, and what NumPy makes of it; `close` where sums may be in another order."""
 
@@ -33,6 +43,10 @@ class Case:
     theirs: Callable[[], Any]
     close: bool = False
     inputs: list[Any] = field(default_factory=list)
+    dimensions: tuple[str, ...] = ()
+    """What was drawn, for the table: "buffers: torch", "spelling: method"."""
+    library: str | None = None
+    """Whose buffers the result has."""
     signs: bool = False
     """Whether values are only moved, so that zeros keep their signs: those of formats without duplicates, whose sums
     begin at +0.0."""
@@ -95,12 +109,21 @@ def run(case: Case) -> str | None:
         _, error = outcome(lambda t=t: valid(t))
         if error is not None:
             return f"invalid: {type(error).__name__}: {_line(error)}"
+    for t in got if isinstance(got, tuple) else (got,):
+        if case.library is not None and hasattr(t, "dtype") and is_torch(t) != (case.library == "torch"):
+            return f"over {'torch' if is_torch(t) else 'NumPy'}'s buffers, expected {case.library}'s: {t!r}"[:300]
     tensors = [t for t in (*case.inputs, *(got if isinstance(got, tuple) else (got,))) if isinstance(t, ow.Tensor)]
     return compare(got, want, case.close, case.signs and all(t.format.is_unique for t in tensors))
 
 
 def compare(got: Any, want: Any, close: bool, signs: bool) -> str | None:
-    if isinstance(want, tuple):
+    if isinstance(want, Want):
+        if (found := name_of(got)) != want.dtype:
+            return f"dtype {found}, expected {want.dtype}"
+        want, close = want.array, close or want.dtype == "bfloat16"
+    elif isinstance(want, Masked):
+        return _compare_masked(got, want)
+    elif isinstance(want, tuple):
         pairs = zip(got, want, strict=True)
         return (
             next((m for g, w in pairs if (m := compare(g, w, close, signs))), None)
@@ -109,14 +132,17 @@ def compare(got: Any, want: Any, close: bool, signs: bool) -> str | None:
         )
     if want is None:
         return None
-    got = got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
-    want = np.asarray(want)
+    rough = name_of(got) == "bfloat16" if hasattr(got, "dtype") else False
+    over_torch = is_torch(got)
+    got, want = _dense(got), np.asarray(want)
+    if over_torch and want.dtype == np.uint64:
+        want = want.astype(np.int64)  # in which torch sums what has no sign
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"
     if got.dtype != want.dtype and not (got.dtype.kind == want.dtype.kind and got.dtype.kind in "iu"):
         return f"dtype {got.dtype}, expected {want.dtype}"
     same = (
-        _close(got, want)
+        _close(got, want, rough)
         if close and want.dtype.kind in "fc"
         else np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
     )
@@ -132,9 +158,38 @@ def compare(got: Any, want: Any, close: bool, signs: bool) -> str | None:
     return None
 
 
-def _close(got: Array, want: Array) -> bool:
+def _compare_masked(got: Any, want: Masked) -> str | None:
+    """The same mask, and the same values where it is True; dtypes of one kind."""
+    if not isinstance(got, ow.MaskedTensor):
+        return f"no masked tensor: {got!r}"[:200]
+    if tuple(got.shape) != np.shape(want.bits):
+        return f"shape {tuple(got.shape)}, expected {np.shape(want.bits)}"
+    found, data, bits = got.to_masked_array(), np.asarray(want.data), np.asarray(want.bits)
+    mask = ~np.ma.getmaskarray(found)
+    if not np.array_equal(mask, bits):
+        return f"mask {mask.tolist()}, expected {bits.tolist()}"
+    if int(got.nse) != int(bits.sum()):
+        return f"nse {got.nse}, {int(bits.sum())} are specified"
+    if found.dtype.kind != data.dtype.kind and not {found.dtype.kind, data.dtype.kind} <= set("iu"):
+        return f"dtype {found.dtype}, expected {data.dtype}"
+    mine, theirs = np.asarray(found.data)[bits], data[bits]
+    floating = theirs.dtype.kind in "fc"
+    same = _close(mine, theirs.astype(mine.dtype)) if floating else bool(np.array_equal(mine, theirs))
+    return None if same else f"values {mine.tolist()}, expected {theirs.tolist()}"
+
+
+def _dense(got: Any) -> Array:
+    """A result as NumPy's array, bfloat16 as float32."""
+    if hasattr(got, "dtype") and name_of(got) == "bfloat16":
+        got = got.astype("float32") if isinstance(got, ow.Tensor) else got.float()
+    if isinstance(got, torch.Tensor):
+        got = got.detach().resolve_conj().numpy()
+    return got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
+
+
+def _close(got: Array, want: Array, rough: bool = False) -> bool:
     """Equal up to rounding; of a complex number both parts, where both are finite, else whether it is NaN."""
-    rtol = {2: 1e-2, 4: 2e-5, 8: 1e-12}[(got.real if got.dtype.kind == "c" else got).dtype.itemsize]
+    rtol = 2e-3 if rough else {2: 1e-2, 4: 2e-5, 8: 1e-12}[(got.real if got.dtype.kind == "c" else got).dtype.itemsize]
     with np.errstate(all="ignore"):
         if want.dtype.kind == "c":
             finite = np.isfinite(want)
