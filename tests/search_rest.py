@@ -97,9 +97,7 @@ def rest(d: Any) -> Case:
         found = theirs(a, k)
         if not is_torch(t) or dtype == "none":
             return found
-        return Want(
-            found.astype("int64") if found.dtype.kind == "u" and dtype == "sum" else found, _result(dtype, t, found)
-        )
+        return Want(found.astype("int64") if found.dtype == np.uint64 else found, _result(dtype, t, found))
 
     return d.case(f"{name} {k}", lambda: ours(t, k), wanted, close=True)
 
