@@ -13,7 +13,9 @@ import search
 import search_cases
 import search_huge
 import search_oracle
-from search_oracle import Case, run
+import torch
+from search_oracle import Case, Masked, run
+from search_routes import Want
 
 import openwork as ow
 
@@ -66,6 +68,43 @@ def test_what_is_broken_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert kind in difference
 
 
+MASK = np.array([True, False])
+WRONG = {
+    "dtype float64, expected float32": Case(
+        "torch", lambda: torch.ones(2).double(), lambda: Want(np.ones(2), "float32")
+    ),
+    "over NumPy's buffers": Case("library", lambda: ow.asarray(A), lambda: A, library="torch"),
+    "over torch's buffers": Case("library", lambda: ow.asarray(A, like="torch"), lambda: A, library="numpy"),
+    "no masked tensor": Case("masked", lambda: ow.asarray(A[0]), lambda: Masked(A[0], MASK)),
+    "mask [False, True]": Case("masked", lambda: ow.masked_tensor(A[0], ~MASK), lambda: Masked(A[0], MASK)),
+    "values [0.0], expected [1.0]": Case(
+        "masked", lambda: ow.masked_tensor(A[0], MASK), lambda: Masked(np.ones(2), MASK)
+    ),
+    "values": Case(
+        "rough", lambda: torch.ones(1, dtype=torch.bfloat16), lambda: Want(np.array([1.1], "f4"), "bfloat16")
+    ),
+}
+
+
+@pytest.mark.parametrize("told", WRONG)
+def test_wrong_libraries_dtypes_and_masks_are_told(told: str) -> None:
+    difference = run(WRONG[told])
+    assert difference is not None
+    assert told in difference
+
+
+def test_every_kind_of_case_is_made_and_agrees() -> None:
+    """One case of each, the first of a seed, by the kind that was asked for."""
+    try:
+        for kind, _ in search_cases.KINDS:
+            search_cases.ONLY = kind.__name__
+            made = search_cases.case(11, 0)
+            assert f"kind: {kind.__name__}" in made.dimensions
+            assert run(made) is None, str(made)
+    finally:
+        search_cases.ONLY = ""
+
+
 def test_refusals_of_our_own_are_no_differences() -> None:
     def refuse() -> None:
         raise ow.UnsupportedError("not this")
@@ -91,7 +130,7 @@ def test_a_crash_and_a_hang_are_differences(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_command() -> None:
-    command = [sys.executable, "-m", "tests.search", "--count", "3", "--seed", "7"]
+    command = [sys.executable, "-m", "tests.search", "--only", "3", "--seed", "7"]
     root = Path(__file__).resolve().parents[1]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)
-    assert done.stdout.startswith("3 cases of seed 7, 0 differ"), done.stdout + done.stderr
+    assert done.stdout.endswith("agrees\n"), done.stdout + done.stderr
