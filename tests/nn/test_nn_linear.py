@@ -93,3 +93,27 @@ def test_refusals() -> None:
         prune(torch.ones(3))  # type: ignore[arg-type]
     with pytest.raises(ow.ShapeError, match=r"expected: \(out, in\)"):
         SparseLinear(ow.asarray(torch.eye(3).to_sparse_csr()), torch.ones(4))
+
+
+def test_a_layer_keeps_the_storage_of_its_parameter() -> None:
+    """What follows from it is found once; a parameter or an index buffer that changes is read anew."""
+    layer = prune(torch.nn.Linear(8, 4), 0.5, format="nm(2, 4)")
+    x = torch.randn(8)
+    assert layer.weight._storage is layer.weight._storage
+    assert layer.weight._storage.values is layer.values
+    layer.values.data = torch.ones(16)
+    torch.testing.assert_close(layer(x), layer.to_dense()(x))
+    assert layer.weight.detach().sum() == 16
+    layer.crd_2.copy_(torch.tensor([0, 3] * 8, dtype=torch.uint8))
+    for _ in range(2):
+        torch.testing.assert_close(layer(x), x.reshape(2, 4)[:, [0, 3]].sum() + layer.bias)
+    layer.double()
+    assert layer(x.double()).dtype == torch.float64
+    again = copy.deepcopy(layer)
+    assert again.weight._storage.values is again.values is not layer.values
+    with torch.no_grad():
+        layer.values.zero_()
+    assert again.weight.detach().sum() == 16
+    found = torch.func.functional_call(layer, {"values": torch.full((16,), 2.0).double()}, (x.double(),))
+    torch.testing.assert_close(found, 2 * x.double().reshape(2, 4)[:, [0, 3]].sum() + layer.bias)
+    assert layer.weight._storage.values is layer.values

@@ -109,7 +109,16 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
             self._structure = s = Storage(
                 s.shape, s.format, s.scalar, s.fill_value, tuple(pos), tuple(crd), self.values.detach()
             )
-        return Tensor._from_storage(s.with_values(self.values))
+        values = self.values
+        if s.values is values:
+            weight = Tensor._from_storage(s)
+            if (renewed := weight._storage) is not s:  # somebody changed a buffer
+                self._structure = renewed
+            return weight
+        s = s.with_values(values)
+        if type(values) is torch.nn.Parameter:  # of others, of a transform say, nothing is kept
+            self._structure = s
+        return Tensor._from_storage(s)
 
     def _index_buffers(self) -> list[list[torch.Tensor | None]]:
         """pos and crd by level, as the layer has them: moved to another device, say."""
@@ -132,7 +141,7 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
                 out = matmul(x, weight.T).to_dense()
             else:
                 rows = x.reshape(x.shape[:-1].numel(), self.in_features)
-                product = matmul(weight, rows[0]) if len(rows) == 1 else matmul(rows, weight.T)
+                product = matmul(weight, rows[0]) if rows.shape[0] == 1 else matmul(rows, weight.T)
                 out = product.reshape(*x.shape[:-1], self.out_features)
         return out if bias is None else out + bias
 
