@@ -85,12 +85,12 @@ PACKED_TOGETHER = _tuned(
     "2 bits each are one word of 32",
 )  # fmt: skip
 PACKED_ROWS = _tuned(
-    8, "rows", "of n:m formats whose coordinates are packed that are walked side by side, at most",
-    "4096 x 4096 of 2:4, float32, batch 1: 2.75 ms by four, 2.6 by eight; batch 32: 10.5 and 10.1; batch 8: 6.7 and 7",
+    8, "rows", "of n:m formats whose coordinates are packed that are walked side by side, at most; of one register 4",
+    "4096 x 4096 of 2:4, float32, batch 1: 2.75 ms by four, 2.6 by eight; batch 32: 10.4, 10.0; batch 8: 6.3, 7.6",
 )  # fmt: skip
 PACKED_ACCUMULATORS = _tuned(
     24, "registers", "that hold the sums of these rows",
-    "the same, batch 128: 59 ms by 16 registers, 53 by 24; batch 32 alike",
+    "the same, batch 128: 59 ms by 16 registers, 53 by 24; batch 32 alike; 1024 x 1024, batch 128: 2.24, 2.07",
 )  # fmt: skip
 PACKED_ELEMENTS = _tuned(
     256, "elements", "of an n:m format from which on products read packed coordinates",

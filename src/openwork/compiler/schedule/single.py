@@ -140,7 +140,8 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     masked = gathers and (facts.long or facts.medium) and fmt.levels[-1].format.functions.passed is not None
     gathers = gathers and (facts.long or masked)
     packed = _packed(stmt, operands, access, facts, vector, output_depth)
-    most, registers = (PACKED_ROWS, PACKED_ACCUMULATORS) if packed else (ROWS, MAX_ACCUMULATORS)
+    of_packed = packed and len(main or rest) != 1
+    most, registers = (PACKED_ROWS, PACKED_ACCUMULATORS) if of_packed else (ROWS, MAX_ACCUMULATORS)
     return Schedule(
         driver=driver,
         outer=outer,
