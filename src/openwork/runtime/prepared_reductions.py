@@ -22,7 +22,7 @@ from ..storage.structure import Structure
 from ..storage.watch import NOTHING
 from .contract import contract
 from .formats import dense_format
-from .full_sum import is_row, row_launch
+from .full_sum import is_row, row_launch, total
 from .gradient_hook import rule, tracked
 from .prepared import PreparedCall, key_of, recall
 from .prepared_moves import is_plain
@@ -32,8 +32,8 @@ from .strided import fresh
 from .zero_annihilation import vdot
 
 __all__ = [
-    "DenseResult", "Extreme", "Mean", "PreparedReduction", "Reduction", "Result", "SquareRoot", "TorchReduction",
-    "TorchTotal", "Total", "prepared_reduction",
+    "DenseResult", "Extreme", "KernelTotal", "Mean", "PreparedReduction", "Reduction", "Result", "SquareRoot",
+    "TorchReduction", "TorchTotal", "Total", "prepared_reduction",
 ]  # fmt: skip
 
 _Make = Callable[..., np.ndarray[Any, Any]]
@@ -213,6 +213,18 @@ class SquareRoot:
         return root
 
 
+class KernelTotal:
+    """All of many values summed by a kernel, see `full_sum.total`; an array of one element."""
+
+    __slots__ = ("dtype", "scalar")
+
+    def __init__(self, dtype: Any, scalar: str) -> None:
+        self.dtype, self.scalar = dtype, scalar
+
+    def __call__(self, storage: Storage) -> Any:
+        return total(storage.values, self.scalar).reshape(1)
+
+
 class TorchTotal:
     """All values summed; an array of one element. By torch where it records them, by a kernel where they are few."""
 
@@ -279,7 +291,7 @@ class DenseResult(Result):
         super().__init__(reduction, Structure(shape, dense_format(len(shape)), none, none))
 
 
-PreparedReduction = Reduction | TorchReduction | Extreme | Mean | SquareRoot | Total | TorchTotal
+PreparedReduction = Reduction | TorchReduction | Extreme | Mean | SquareRoot | Total | TorchTotal | KernelTotal
 
 
 def _maker(shape: tuple[int, ...], dtype: np.dtype[Any], *, zero: bool) -> _Make:

@@ -25,6 +25,7 @@ from ...runtime.gradient_hook import differentiable
 from ...runtime.prepared_reductions import (
     DenseResult,
     Extreme,
+    KernelTotal,
     Mean,
     PreparedReduction,
     Reduction,
@@ -137,6 +138,8 @@ def _remember_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tup
             reduction = _prepared_total(key[0], s, scalar) if s.values.shape[0] == s.nse else None
         elif key[0] == "sum" and _is_compact(s, axes) and by_library(s.scalar, scalar, s.values):
             reduction = TorchTotal(s.values, dtype_of(scalar, s.values))
+        if key[0] == "sum" and _is_compact(s, axes) and not by_library(s.scalar, scalar, s.values):
+            reduction = KernelTotal(dtype_of(scalar, s.values), scalar)
     if reduction is not None:
         shape = tuple(1 if d in axes else n for d, n in enumerate(s.shape) if key[2] or d not in axes)
         keep(s.plans.reductions, key, DenseResult(reduction, shape))
