@@ -107,9 +107,10 @@ def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor
     if trace.steps or torch._C._functorch.maybe_current_level() is not None:
         return _run(spec, values, dense)
     s = spec.structure
+    values = values if values is None or values.is_contiguous() else values.contiguous()  # the gradient of a sum
     key = _launch_key(spec, values is not None, dense)
     launch = s.plans.products.get(key)
-    is_plain = values is None or (values.dtype is s.values.dtype and values.is_contiguous() and _has_memory(values))
+    is_plain = values is None or (values.dtype is s.values.dtype and _has_memory(values))
     for x in dense:
         is_plain = is_plain and _has_memory(x)
     if launch is not None and is_plain and launch.valid:

@@ -69,7 +69,7 @@ class _PreparedProduct:
         self._bound.run((apos, acrd, (t._addresses or t.addresses)[0], address(flops)), 0, rows)
         most, total = int(flops.max()), int(flops.sum())
         bits, digits = max(1, (columns - 1).bit_length()), max(1, (max(most, 64) - 1).bit_length())
-        if most > SHORT or total > PRODUCTS or bits + digits > KEY_BITS:
+        if (most > SHORT and columns > WINDOW) or total > PRODUCTS or bits + digits > KEY_BITS:
             return None
         window, last = min(columns, WINDOW), max(0, length(s.values) - 1)
         sizes = (columns, window, max(most, 1), 1, bits, digits, SHORT, SHORT + 1, window, last)
