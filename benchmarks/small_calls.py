@@ -3,7 +3,8 @@
     python benchmarks/small_calls.py [--rounds 60] [--match "A @"]
 
 The peer of NumPy buffers is SciPy, that of torch's buffers torch's own CSR. Calls of both are timed in turn, in rounds
-of twenty calls; the least of all rounds counts, so that what else the machine does matters little.
+of twenty calls, by the thread's own time; the least of all rounds counts, so that what else the machine does matters
+little.
 """
 
 from __future__ import annotations
@@ -91,9 +92,22 @@ def torch_rows() -> dict[str, tuple[Call, Call]]:
     g = values.reshape(10, 5, 50).to_sparse_coo().coalesce()
     f = ow.asarray(g)
 
+    b, m = ow.asarray(q), ow.asarray(p)
+    left, right = (torch.rand(*shape, dtype=torch.float64) for shape in ((50, 1), (1, 50)))
+    g1, g2 = (z.clone().requires_grad_() for z in (left, right))
+    pc, pd, oc, od = (z.requires_grad_() for z in (p.clone(), q.clone(), m, b))
+
     def step(matrix: Any) -> None:
         matrix.grad = y.grad = None
         (matrix @ y).sum().backward()
+
+    def ours(call: Call) -> Call:
+        """A step of what a call gives, whose gradients are those of the values."""
+        return lambda: torch.autograd.grad(call().values.sum(), (oc.values, od.values), allow_unused=True)
+
+    def theirs(call: Call) -> Call:
+        """The same of torch's sparse tensors."""
+        return lambda: torch.autograd.grad(torch.sparse.sum(call()), (pc, pd), allow_unused=True)
 
     return {
         "torch: A @ x": (lambda: a @ x, lambda: t @ x),
@@ -115,6 +129,24 @@ def torch_rows() -> dict[str, tuple[Call, Call]]:
         "torch: asarray(COO)": (lambda: ow.asarray(p), lambda: _coordinates(torch, p)),
         "torch: forward": (lambda: w @ y, lambda: v @ y),
         "torch: forward and backward": (lambda: step(w), lambda: step(v)),
+        "torch: A @ B": (lambda: a @ a, lambda: t @ t),
+        "torch: SDDMM": (
+            lambda: ow.sddmm(a, left, right),
+            lambda: torch.sparse.sampled_addmm(t, left, right, beta=0.0),
+        ),
+        "both ways: SDDMM": (
+            lambda: torch.autograd.grad(ow.sddmm(a, g1, g2).values.sum(), (g1, g2)),
+            lambda: torch.autograd.grad(torch.sparse.sampled_addmm(t, g1, g2, beta=0.0), (g1, g2), t),
+        ),
+        "both ways: COO + COO": (ours(lambda: oc + od), theirs(lambda: pc + pd)),
+        "both ways: COO * COO": (ours(lambda: oc * od), theirs(lambda: pc * pd)),
+        "both ways: COO @ COO": (ours(lambda: oc @ od), theirs(lambda: torch.sparse.mm(pc, pd))),
+        "both ways: COO * 2": (ours(lambda: oc * 2), theirs(lambda: pc * 2)),
+        "both ways: softmax of COO": (
+            lambda: torch.autograd.grad(torch.softmax(oc, 1).values, oc.values, m.values.detach()),
+            lambda: torch.autograd.grad(torch.sparse.softmax(pc, 1), pc, p),
+        ),
+        "both ways: row sums": (ours(lambda: oc.sum(1)), theirs(lambda: torch.sparse.sum(pc, 1))),
     }
 
 
@@ -141,10 +173,10 @@ def least(pair: tuple[Call, Call], rounds: int) -> tuple[float, float]:
         call()
     for _ in range(rounds):
         for k, call in enumerate(pair):
-            start = time.perf_counter()
+            start = time.thread_time()
             for _ in range(CALLS):
                 call()
-            best[k] = min(best[k], (time.perf_counter() - start) / CALLS)
+            best[k] = min(best[k], (time.thread_time() - start) / CALLS)
     return best[0] * 1e6, best[1] * 1e6
 
 

@@ -112,6 +112,31 @@ def test_python_calls_over_torch(case: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert calls(lambda: function(a, x)) <= most
 
 
+RECORDED: dict[str, tuple[int, Callable[[Any, Any, Any], Any]]] = {
+    "A + B": (24, lambda a, b, x: a + b),
+    "A * B": (44, lambda a, b, x: a * b),
+    "A @ B": (29, lambda a, b, x: a @ b),
+    "A * 2": (9, lambda a, b, x: a * 2),
+    "softmax": (17, lambda a, b, x: sys.modules["torch"].softmax(a, 1)),
+    "row sums": (12, lambda a, b, x: a.sum(1)),
+    "sddmm": (30, lambda a, b, x: ow.sddmm(a, x.detach(), x.detach())),
+    "sddmm, recorded": (64, lambda a, b, x: ow.sddmm(a, x, x)),
+}
+
+
+@pytest.mark.parametrize("case", RECORDED)
+@pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
+def test_python_calls_that_torch_records(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        gradient_hook, "dense_gradient_type", None
+    )  # others before may have asked for gradients of every element
+    torch = pytest.importorskip("torch")
+    most, function = RECORDED[case]
+    a, b = (ow.asarray(torch.from_numpy(z[:, :6].copy()).to_sparse_csr()).requires_grad_() for z in (X, Y))
+    x = torch.ones(6, 6, dtype=torch.float64, requires_grad=True)
+    assert calls(lambda: function(a, b, x)) <= most
+
+
 @pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
 def test_python_calls_of_sparse_tensors_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
