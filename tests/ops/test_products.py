@@ -485,3 +485,33 @@ def test_a_semirings_dtype_is_named_as_dtypes_are():
     assert ow.spgemm(a, a, semiring=counts).to_numpy().tolist() == [[1, 1], [1, 2]]
     with pytest.raises(ow.DTypeError, match="int65"):
         ow.Semiring("wrong", ow.monoid("plus"), "1", dtype="int65")
+
+
+@pytest.mark.parametrize("like", ["numpy", "torch"])
+@pytest.mark.parametrize(
+    "dtypes", [("bool", "bool"), ("uint8", "uint8"), ("uint8", "float32"), ("bool", "int64"), ("int64", "int64")]
+)
+@pytest.mark.parametrize("other", ["array", "Tensor", "vector", "left"])
+def test_products_with_a_fill_value_are_in_the_dtype_of_the_result(
+    like: str, dtypes: tuple[str, str], other: str
+) -> None:
+    """Values less the fill value may not be in the dtype of the operand, nor are sums in that of the result."""
+    a = np.array([[1, 1, 0], [1, 2, 1]]).astype(dtypes[0])
+    x = np.array([[1, 0], [2, 1], [0, 3]]).astype(dtypes[1])
+    t = ow.asarray(ow.asarray(a, format="csr", fill_value=a.dtype.type(1)), like=like)
+    dense = ow.asarray(ow.asarray(x), like=like)
+    got, want = {
+        "array": lambda: (t @ dense.to_dense(), a @ x), "Tensor": lambda: (t @ dense, a @ x),
+        "vector": lambda: (t @ dense.to_dense()[:, 0], a @ x[:, 0]), "left": lambda: (dense.to_dense().T @ t.T, x.T @ a.T),
+    }[other]()  # fmt: skip
+    assert str(got.dtype).removeprefix("torch.") == want.dtype.name
+    np.testing.assert_array_equal(np.asarray(got.to_numpy() if isinstance(got, ow.Tensor) else got), want)
+
+
+@pytest.mark.parametrize("fill", [np.inf, -np.inf, np.nan])
+def test_products_with_a_fill_value_that_is_not_finite_are_refused(fill: float) -> None:
+    """Stored elements less an infinity are lost: a row of numbers alone was NaN."""
+    t = ow.asarray(np.array([[1.0, fill], [2.0, 3.0]]), format="coo", fill_value=fill)
+    with pytest.raises(ow.UnsupportedError, match="fill value"):
+        t @ np.ones(2)
+    assert (t.asformat("dense") @ np.ones(2))[1] == 5

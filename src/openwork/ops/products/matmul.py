@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import ShapeError, UnsupportedError
 from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...late import late
@@ -18,7 +18,7 @@ from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import operation
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
-from ...storage.buffers import Array, is_torch, library_of
+from ...storage.buffers import Array, cast, is_torch, library_of, scalar_of
 from ...storage.storage import Storage
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
@@ -158,17 +158,16 @@ def _product(a: Any, b: Any) -> Array:
     storage: Storage = a._storage if left else b._storage
     array: Array = b if left else a
     _check_shapes(tuple(a.shape), tuple(b.shape))
+    if storage.fill_value:
+        return _filled_product(storage, array, left)
     view = strided(array)
     ones_a, ones_b = _unit_stack_dims(tuple(a.shape), tuple(b.shape))
     dropped = _drop_unit_dims(view, ones_b if left else ones_a)
     stmt = product_statement(a.ndim, b.ndim, ones_a, ones_b, left)
     scalar = promote((storage.scalar, view.scalar), library_of(array))
     sparse, dense = ("A", "B") if left else ("B", "A")
-    zero_fill = _subtract_fill(storage)
-    values = {sparse: zero_fill, dense: dropped}
+    values = {sparse: storage, dense: dropped}
     result = contract(stmt, values, scalar, array)
-    if storage.fill_value:
-        return result + _fill_contribution(storage.fill_value, array, left, storage.shape)
     if storage.batches == 1 and len(storage.shape) == 2:
         remember_product((), stmt, values, scalar, storage, array, result, left)
     return result
@@ -194,11 +193,24 @@ def _drop_unit_dims(view: Strided, dims: tuple[int, ...]) -> Strided:
     return strided(owner)
 
 
-def _subtract_fill(s: Storage) -> Storage:
-    """A storage of fill 0 over values less the fill; itself where the fill is 0."""
-    if not s.fill_value:
-        return s
-    return s.with_values(s.values - s.fill_value, 0)
+def _filled_product(storage: Storage, array: Array, left: bool) -> Array:
+    """The product of a storage whose fill value f is not 0: that of its values less f, and f times the array's sums.
+
+    All in the dtype of the result, as less than f may not be in that of the storage; bool is counted in int64.
+    """
+    fill = storage.fill_value
+    if not np.isfinite(fill):
+        raise UnsupportedError(
+            f"matmul of a tensor with fill value {fill}, which every product of an unspecified element would be added"
+            ' to\n  help: asformat("dense") it, or with_values(..., fill_value=0)'
+        )
+    scalar = promote((storage.scalar, scalar_of(array)), library_of(array))
+    counted = "i64" if scalar == "bool" else scalar
+    fill, array = (int(fill) if isinstance(fill, bool) else fill), cast(array, counted)
+    less = Tensor._from_storage(storage.with_values(cast(storage.values, counted) - fill, 0))
+    result = _product(less, array) if left else _product(array, less)
+    result = result + _fill_contribution(fill, array, left, storage.shape)
+    return cast(result != 0 if scalar == "bool" else result, scalar)
 
 
 def _fill_contribution(fill: Any, array: Array, left: bool, sparse: tuple[int, ...]) -> Array:
