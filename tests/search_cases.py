@@ -405,12 +405,13 @@ def product(d: Draw) -> Case:
             else:
                 d.operand(shape, filled=False)
         return _product(d, f"einsum {text}", lambda *t: ow.einsum(text, *t), lambda *a: np.einsum(text, *a))
-    _, a = d.operand(extents(rng, rng.choice((1, 2, 2, 3))), filled=False)
+    filled = kind == "matmul" and d.tame and rng.random() < 0.2  # which takes dense arrays alone
+    _, a = d.operand(extents(rng, rng.choice((1, 2, 2, 3))), filled=filled)
     shape = (*a.shape[-1:], rng.choice((0, 1, 3)))[: rng.choice((1, 2, 2))]
     if kind in ("inner", "vecdot"):
         d.operand(rng.choice((a.shape[-1:], a.shape)), filled=False)
         return _product(d, kind, getattr(ow, kind), getattr(np, kind))
-    d.plain(shape) if rng.random() < 0.3 else d.operand(shape, filled=False)
+    d.plain(shape) if filled or rng.random() < 0.3 else d.operand(shape, filled=False)
     if kind == "tensordot":
         return _product(d, "tensordot 1", lambda t, u: ow.tensordot(t, u, axes=1), lambda a, b: np.tensordot(a, b, 1))
     if kind == "dot":

@@ -78,7 +78,6 @@ REST: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[random.R
     "round decimals": (lambda t, k: ow.round(t, decimals=k), lambda a, k: np.round(a, k) if a.dtype.kind != "b" else None, lambda r, s: r.randint(-1, 2), "same"),
     "matrix_transpose": (lambda t, k: ow.matrix_transpose(t), lambda a, k: np.matrix_transpose(a), lambda r, s: None, "same"),
     "len, iteration": (lambda t, k: tuple(iter(t))[: len(t)], lambda a, k: tuple(iter(a))[: len(a)], lambda r, s: None, "none"),
-    "tolist": (lambda t, k: np.array(t.tolist(), t.to_numpy().dtype).reshape(t.shape), lambda a, k: a, lambda r, s: None, "none"),
 }  # fmt: skip
 WIDENS = {"float": ("float64", "float64"), "sum": ("int64", "int64")}
 

@@ -172,3 +172,11 @@ def test_the_format_stays_where_it_promises_less(spec: str, like: str) -> None:
     t += t
     assert t.format == format
     np.testing.assert_array_equal(t.to_numpy(), 2 * dense)
+    t.eliminate_zeros()
+    assert t.format == format
+    np.add.at(t, (0, [1, 1]), 1.0)
+    assert t.format == format
+    np.subtract.at(t, (0, [1, 1]), 1.0)
+    t.resize(9, 11)
+    assert t.format == format or "batch" in spec  # which a resized tensor has no more
+    np.testing.assert_array_equal(t.to_numpy()[:8], 2 * dense[:, :11])

@@ -11,6 +11,7 @@ from ..integers import extents, integer
 from ..late import late
 from ..runtime.conversion.assembly import full
 from ..runtime.conversion.remap import canonical
+from ..runtime.formats import promises_less
 from ..storage.buffers import length
 from .inplace import make_writable, replace_storage
 
@@ -116,8 +117,9 @@ class ScipyNames:
 
     def eliminate_zeros(self) -> None:
         """Leave out the stored elements that equal the fill value, -0.0 for 0 too, in place."""
-        make_writable(_me(self), "eliminate_zeros")
-        replace_storage(_me(self), drop_fill(_me(self))._storage)
+        me = _me(self)
+        make_writable(me, "eliminate_zeros")
+        replace_storage(me, drop_fill(me).asformat(me.format)._storage)
 
     def sum_duplicates(self) -> None:
         """Sum elements that are stored at one place, and sort them, in place: the format is the canonical one then."""
@@ -137,7 +139,9 @@ class ScipyNames:
         if len(shape_) != me.ndim:
             raise ShapeError(f"resize: {len(shape_)} extents of {me.ndim} dimensions\n  help: reshape changes the rank")
         make_writable(me, "resize")
-        me._storage = resize_structure(me, shape_)._storage
+        resized = resize_structure(me, shape_)
+        less = promises_less(me.format, resized.format)
+        me._storage = (resized.asformat(me.format) if less else resized)._storage
 
     def matvec(self, x: Any) -> Any:
         """`A @ x` for a vector (n,) or a column (n, 1): what SciPy's linear operators and solvers call."""

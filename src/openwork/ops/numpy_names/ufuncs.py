@@ -160,7 +160,7 @@ def _at(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: 
     make_writable(t, f"{ufunc.__name__}.at")
     if values:
         may_cast(namespace().result_type(t, _result_type_operand(values[0])), t, "same_kind", f"{ufunc.__name__}.at")
-    replace_storage(t, combine(t, key, values[0] if values else None, ufunc)._storage)
+    replace_storage(t, combine(t, key, values[0] if values else None, ufunc).asformat(t.format)._storage)
 
 
 def _result_type_operand(x: Any) -> Any:
