@@ -187,6 +187,10 @@ SLICE_PARALLEL = _tuned(
     1 << 17, "elements", "from which on a slice of the outermost dimension is copied by all threads",
     "set with 9440e6e",
 )  # fmt: skip
+RANGE_VALUES = _tuned(
+    1 << 21, "values", "of a range of the outermost dimension, for what takes a temporary buffer for each element",
+    "16 MB of float64, which stay in the cache of the last level",
+)  # fmt: skip
 CHECK_IN_NUMPY = _tuned(
     4096, "coordinates", "up to which NumPy checks invariants more quickly than a kernel is fetched",
     "set with 647b543",

@@ -290,7 +290,8 @@ def test_progress(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["t.ow"]
 
 
-def test_operations_take_memory_for_their_results_alone(tmp_path: Path) -> None:
+def test_operations_take_memory_for_their_results_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openwork.runtime.outer_ranges.STEP", 1000)
     n, k = 1000, 100
     crd = (np.arange(k) * (n // k) + np.random.default_rng(0).integers(0, n // k, (n, k))).ravel()
     A = ow.assemble("csr", (n, n), pos={1: np.arange(0, n * k + 1, k)}, crd={1: crd}, values=np.ones(n * k))
@@ -303,6 +304,12 @@ def test_operations_take_memory_for_their_results_alone(tmp_path: Path) -> None:
         "A @ X": lambda: t @ X, "A.T @ X": lambda: t.T @ X, "sum": lambda: t.sum(), "sum 0": lambda: t.sum(axis=0),
         "mean 1": lambda: t.mean(axis=1), "max 0": lambda: t.max(axis=0), "min 1": lambda: t.min(axis=1),
         "var": lambda: t.var(axis=0), "rows": lambda: t[10:600], "row": lambda: t[7], "nse": lambda: t.nse,
+        "norm": lambda: ow.linalg.norm(t), "norm 1": lambda: ow.linalg.norm(t, 1),
+        "norm 3 of columns": lambda: ow.linalg.norm(t, 3, axis=0), "argmax": lambda: ow.argmax(t),
+        "argmin 0": lambda: ow.argmin(t, axis=0), "argmax 1": lambda: ow.argmax(t.T, axis=1),
+        "nansum": lambda: ow.nansum(t, axis=0), "nanmax": lambda: ow.nanmax(t, axis=1),
+        "nanmean": lambda: ow.nanmean(t), "column": lambda: t[:, 7], "columns": lambda: t[:, 7:20],
+        "list of columns": lambda: t[:, [3, 1, 70]], "rows of the transpose": lambda: t.T[100:110],
     }  # fmt: skip
     for name, call in calls.items():
         call()

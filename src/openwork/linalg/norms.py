@@ -15,6 +15,7 @@ from ..ops.creation import eye
 from ..ops.elementwise.maps import unary
 from ..ops.manipulation import triangles
 from ..ops.reductions import statistics as st
+from ..ops.reductions.by_ranges import by_ranges
 from ..ops.reductions.roots import power_of, presence_of, root_of
 from ..reals import real
 from ..runtime import trace as explained
@@ -101,19 +102,29 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
         dense = None if prepared is None or type(x) is not Tensor else prepared(s)
         if dense is not None:
             return Tensor._from_storage(dense)
-    t = unary("abs", x)
     if ord == math.inf or ord == -math.inf:
-        return (st.max if ord > 0 else st.min)(t, axis=axis, keepdims=keepdims)
+        fold, extreme = (np.maximum, st.max) if ord > 0 else (np.minimum, st.min)
+        return by_ranges(
+            x, axis, keepdims, fold, lambda part: extreme(unary("abs", part), axis=axis, keepdims=keepdims)
+        )
+    total = by_ranges(
+        x, axis, keepdims, np.add,
+        lambda part: st.sum(_powers(unary("abs", part), ord), axis=axis, keepdims=keepdims),
+    )  # fmt: skip
+    if ord in (0, 1):
+        return total
+    if ord == 2 and key is not None:
+        _keep_norm(x, key)
+    return root_of(total) if ord == 2 else root_of(total, ord)
+
+
+def _powers(sizes: Tensor, ord: Any) -> Tensor:
+    """What the norm of this order adds up."""
     if ord == 0:
-        return st.sum(presence_of(t), axis=axis, keepdims=keepdims)
+        return presence_of(sizes)
     if ord == 1:
-        return st.sum(t, axis=axis, keepdims=keepdims)
-    if ord == 2:
-        root = root_of(st.sum(unary("square", t), axis=axis, keepdims=keepdims))
-        if key is not None:
-            _keep_norm(x, key)
-        return root
-    return root_of(st.sum(power_of(t, ord), axis=axis, keepdims=keepdims), ord)
+        return sizes
+    return unary("square", sizes) if ord == 2 else power_of(sizes, ord)
 
 
 def _keep_norm(t: Any, key: Any) -> None:
@@ -148,7 +159,7 @@ def matrix_norm(
         return vector_norm(t, axis=(rows, cols), keepdims=keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         first, second = (rows, cols) if abs(ord) == 1 else (cols, rows)
-        sums = st.sum(unary("abs", t), axis=first, keepdims=True)
+        sums = by_ranges(t, first, True, np.add, lambda part: st.sum(unary("abs", part), axis=first, keepdims=True))
         return (st.max if ord > 0 else st.min)(sums, axis=(first, second), keepdims=keepdims)
     if ord in (2, -2, "nuc") and t.format.is_dense:
         return _by_singular_values(t, ord, rows, cols, keepdims)

@@ -19,7 +19,7 @@ from ..codegen import pool
 from ..compiler.remap import edges_kernel, points_kernel, ranges_kernel
 from ..format import format as parse
 from ..format.cached import cached
-from ..format.expression import Dim, dimensions, rename
+from ..format.expression import Dim, Div, Mod, dimensions, rename
 from ..format.format import Format, Level
 from ..format.level import LevelFormat
 from ..storage.buffers import Array, address, as_array, empty, length, numpy_dtype, scalar_of, to_numpy, zeros
@@ -33,7 +33,7 @@ from .conversion.ranges import Ranges
 from .prepared_moves import Gather
 
 __all__ = [
-    "FEW", "FEW_ROWS", "RowGather", "drop_outer", "join_outer", "outer_dim", "pick", "slice_outer",
+    "FEW", "FEW_ROWS", "RowGather", "drop_outer", "join_outer", "outer_block", "outer_dim", "pick", "slice_outer",
     "take_outer",
 ]  # fmt: skip
 
@@ -57,20 +57,43 @@ def outer_dim(format: Format) -> int | None:
     return d
 
 
+@lru_cache(maxsize=4096)
+def outer_block(format: Format) -> tuple[int, int] | None:
+    """The dimension of the outermost level, and how many of its coordinates the level holds together: `outer_dim` and
+    1, of BSR the rows and those of a block. A range that begins at a multiple of these is one of every buffer."""
+    d = outer_dim(format)
+    if d is not None:
+        return d, 1
+    if not format.levels or format.batch_ndim or not (format.is_ordered and format.is_unique):
+        return None
+    first, rest = format.levels[0], format.levels[1:]
+    e, kind = first.expression, first.format
+    if not isinstance(e, Div) or not isinstance(e.base, Dim) or not (kind.is_dense or kind.is_compressed):
+        return None
+    inner = [x for x in rest if e.base.index in dimensions(x.expression)]
+    if any(x.expression != Mod(e.base, e.divisor) or not x.format.is_dense for x in inner):
+        return None
+    return (e.base.index, e.divisor) if all(_keeps_ranges(x.format) for x in format.levels) else None
+
+
 def _keeps_ranges(level: LevelFormat) -> bool:
     """Whether the children of consecutive parents are contiguous, or pos bounds those of each parent."""
     return level.is_located or level.is_compressed or level.is_loose or level.is_singleton or level.slots is not None
 
 
 def slice_outer(s: Storage, first: int, last: int) -> Storage:
-    """The coordinates first <= c < last of `outer_dim(s.format)`, crd and values shared below it.
+    """The coordinates first <= c < last of `outer_block(s.format)`, crd and values shared below it.
+
+    Of a format in blocks `first` is a multiple of their extent, and `last` is one, or the extent of the dimension.
 
     Cost: O(parents in the range), as positions are counted from the range's begin; O(log) on a compressed level.
     """
-    d = outer_dim(s.format)
-    assert d is not None
+    block = outer_block(s.format)
+    assert block is not None
+    d, unit = block
     shape = (*s.shape[:d], last - first, *s.shape[d + 1 :])
     pos, crd = list(s.pos), list(s.crd)
+    first, last = first // unit, -(-last // unit)
     begin, end = first, last
     if s.format.levels[0].format.is_compressed:
         all_crd = s.crd[0]

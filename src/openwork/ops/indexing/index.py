@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ...format import build
+from ...format import build, coo
 from ...format import format as parse
 from ...format.cached import cached
 from ...format.expression import Dim, rename
 from ...format.format import Format, Level
 from ...runtime import trace
 from ...runtime.conversion.assembly import full
+from ...runtime.conversion.convert import convert
 from ...runtime.conversion.remap import NAMES, Program, has_gaps, remap
 from ...runtime.gradient_hook import differentiable
-from ...runtime.leading_slice import FEW_ROWS, RowGather, drop_outer, outer_dim, pick, slice_outer, take_outer
+from ...runtime.leading_slice import (
+    FEW_ROWS,
+    RowGather,
+    drop_outer,
+    join_outer,
+    outer_dim,
+    pick,
+    slice_outer,
+    take_outer,
+)
 from ...runtime.locate import ABSENT, SEVERAL, locator
+from ...runtime.outer_ranges import ranges_of
 from ...runtime.overrides import answering
 from ...runtime.prepared_moves import key_part, learn, recall
 from ...runtime.too_large import sized
@@ -261,12 +273,39 @@ def _outermost_coordinates(selection: Selection, d: int | None, shape: tuple[int
 
 def _remap_selection(storage: Storage, like: Format, selection: Selection) -> Tensor:
     """Any selection, by a remap of the stored elements."""
+    joined = _remap_ranges(storage, like, selection)
+    if joined is not None:
+        return joined
     program = Program()
     write_selection(program, selection, storage)
     if not selection.shape:
         program.coordinates, program.free = ["0"], [0]
         return sum_at_origin(remap([(storage, program)], (1,), "indexing"))
     return to_result_format(remap([(storage, program)], selection.shape, "indexing"), like)
+
+
+def _remap_ranges(storage: Storage, like: Format, selection: Selection) -> Tensor | None:
+    """The same range by range, where the selection leaves the outermost dimension whole; None where it does not."""
+    found = ranges_of(storage)
+    if found is None or Axis(found[0]) not in selection.axes or not selection.spans[found[0]].covers(
+        storage.shape[found[0]]
+    ):  # fmt: skip
+        return None
+    d, ranges = found
+    r, ndim = selection.axes.index(Axis(d)), len(selection.shape)
+    order = [r, *(k for k in range(ndim) if k != r)]
+    parts = []
+    for first, last in ranges:
+        part = replace(selection, spans={**selection.spans, d: Span(0, 1, last - first)})
+        part.shape = (*selection.shape[:r], last - first, *selection.shape[r + 1 :])
+        program, source = Program(), slice_outer(storage, first, last)
+        write_selection(program, part, source)
+        selected = remap([(source, program)], part.shape, "indexing").permute(order)
+        parts.append(convert(selected, coo(ndim)).copied())
+    joined = join_outer(parts)
+    if joined is None:
+        return None
+    return to_result_format(joined.permute(np.argsort(order).tolist()), like)
 
 
 def write_selection(program: Program, selection: Selection, storage: Storage) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...caller import warn
 from ...errors import ShapeError
 from ...runtime.operation import operation
@@ -13,6 +15,7 @@ from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axes_of
 from ..elementwise.functions import divide, isnan, logical_not, where
 from ..manipulation.shaping import reshape
+from .by_ranges import by_ranges
 from .moments import correction_of
 from .roots import root_of
 from .statistics import (
@@ -74,7 +77,10 @@ def _reduced_size(t: Tensor, axis: Axis) -> int:
 
 def _count_not_nan(t: Tensor, axis: Axis, keepdims: bool) -> Any:
     """How many elements over `axis` are not NaN."""
-    return count_nonzero(logical_not(isnan(t)), axis=axis, keepdims=keepdims)
+    return by_ranges(
+        t, axis, keepdims, np.add,
+        lambda part: count_nonzero(logical_not(isnan(part)), axis=axis, keepdims=keepdims),
+    )  # fmt: skip
 
 
 @operation(
@@ -98,7 +104,10 @@ def nansum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     >>> float(ow.nansum(ow.asarray([0, np.nan, 2.0], format="coo")))
     2.0
     """
-    return sum(_replace_nan(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
+    return by_ranges(
+        as_tensor(x), axis, keepdims, np.add,
+        lambda part: sum(_replace_nan(part, 0), axis=axis, dtype=dtype, keepdims=keepdims),
+    )  # fmt: skip
 
 
 @operation(
@@ -119,7 +128,10 @@ def nanprod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     >>> float(ow.nanprod(ow.asarray([3.0, np.nan, 2.0], format="coo")))
     6.0
     """
-    return prod(_replace_nan(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
+    return by_ranges(
+        as_tensor(x), axis, keepdims, np.multiply,
+        lambda part: prod(_replace_nan(part, 1), axis=axis, dtype=dtype, keepdims=keepdims),
+    )  # fmt: skip
 
 
 @operation(
@@ -157,7 +169,11 @@ def _extreme(x: Any, axis: Axis, keepdims: bool, largest: bool) -> Any:
     extreme = max if largest else min
     if not isdtype(t.dtype, "real floating"):
         return extreme(t, axis=axis, keepdims=keepdims)
-    extreme_values = extreme(_replace_nan(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
+    least = float("-inf") if largest else float("inf")
+    extreme_values = by_ranges(
+        t, axis, keepdims, np.maximum if largest else np.minimum,
+        lambda part: extreme(_replace_nan(part, least), axis=axis, keepdims=keepdims),
+    )  # fmt: skip
     all_nan = _count_not_nan(t, axis, keepdims) == 0
     if bool(all_nan.any()):
         warn("All-NaN slice encountered", RuntimeWarning)

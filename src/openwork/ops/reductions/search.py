@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from ...codegen.executable import Executable
 from ...codegen.plan_cache import planned
 from ...errors import DTypeError, ShapeError
 from ...ir.types import COMPLEX
+from ...runtime.outer_ranges import outer_ranges, ranges_of
 from ...runtime.overrides import answering
 from ...runtime.promote import accumulator
-from ...storage.buffers import cast, dtype_of, is_torch, scalar_name, scalar_of, to_numpy
-from ...storage.storage import LARGEST
+from ...storage.buffers import cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of, to_numpy
+from ...storage.storage import LARGEST, Storage
 from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
 from ..axes import axis_of
@@ -109,24 +111,54 @@ def extremes(op: str, t: Tensor, axes: tuple[int, ...], kept_dims: list[int]) ->
     """
     scalar = t._storage.scalar
     compute_scalar = {"bool": "u8", "f16": "f32", "bf16": "f32"}.get(scalar, scalar)
-    coo = t.coalesce()
-    if coo.ndim and coo.dense_dim:
-        coo = coo.asformat("coo")
-    crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
-    values = to_numpy(cast(coo.values, compute_scalar), detach=True)
-    key = _linearize([crd[d] for d in kept_dims], [t.shape[d] for d in kept_dims], len(values))
-    crd_along = crd[axes[0]] if len(axes) == 1 else _linearize(crd, list(t.shape), len(values))
     rows = math.prod(t.shape[d] for d in kept_dims)
-    best = np.zeros(rows, values.dtype)
+    best = np.zeros(rows, numpy_dtype(compute_scalar))
     first, free = np.full(rows, -1, np.int64), np.zeros(rows, np.int64)
-    kernel = _kernel(op, scalar_of(crd_along), compute_scalar)
-    arrays = [key, np.ascontiguousarray(crd_along), np.ascontiguousarray(values), best, first, free]
-    kernel.run_sized(len(values), kernel.pack([*arrays, len(values)]))
+    for dim, begin, part in _ascending_ranges(t, axes):
+        coo = Tensor._from_storage(part).coalesce()
+        if coo.ndim and coo.dense_dim:
+            coo = coo.asformat("coo")
+        crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
+        if begin:
+            crd[dim] = crd[dim].astype(np.int64) + begin
+        values = to_numpy(cast(coo.values, compute_scalar), detach=True)
+        key = _linearize([crd[d] for d in kept_dims], [t.shape[d] for d in kept_dims], len(values))
+        crd_along = crd[axes[0]] if len(axes) == 1 else _linearize(crd, list(t.shape), len(values))
+        kernel = _kernel(op, scalar_of(crd_along), compute_scalar)
+        arrays = [key, np.ascontiguousarray(crd_along), np.ascontiguousarray(values), best, first, free]
+        kernel.run_sized(len(values), kernel.pack([*arrays, len(values)]))
     return best, first, free
 
 
+def _ascending_ranges(t: Tensor, axes: tuple[int, ...]) -> Iterable[tuple[int, int, Storage]]:
+    """`outer_ranges`, where coordinates along the axes ascend from range to range; all of the tensor where not."""
+    found = ranges_of(t._storage)
+    if found is None or (len(axes) > 1 and found[0] != 0):
+        return [(0, 0, t._storage)]
+    return outer_ranges(t._storage)
+
+
+def _arg_by_columns(op: str, t: Tensor) -> np.ndarray[Any, Any]:
+    """The row-major place of the extreme of a large matrix that is stored by columns: that of each row first."""
+    best, first, free = extremes(op, t, (1,), [0])
+    columns = _positions(op, t, best, first, free, t.shape[1])
+    fill = np.asarray(t.fill_value).astype(best.dtype)
+    row = int((np.argmin if op == "min" else np.argmax)(np.where((first >= 0) & (columns == first), best, fill)))
+    return np.array([row * t.shape[1] + int(columns[row])])
+
+
 def _arg_sparse(op: str, t: Tensor, axes: tuple[int, ...], kept_dims: list[int], n: int) -> np.ndarray[Any, Any]:
+    found = ranges_of(t._storage)
+    if found is not None and found[0] == 1 and len(axes) == t.ndim == 2:
+        return _arg_by_columns(op, t)
     best, first, free = extremes(op, t, axes, kept_dims)
+    return _positions(op, t, best, first, free, n)
+
+
+def _positions(
+    op: str, t: Tensor, best: np.ndarray[Any, Any], first: np.ndarray[Any, Any], free: np.ndarray[Any, Any], n: int
+) -> np.ndarray[Any, Any]:
+    """`extremes`, and the extent of the reduced axes -> where the first extreme is, unspecified elements included."""
     fill = np.asarray(t.fill_value).astype(best.dtype)
     better = (fill < best) if op == "min" else (fill > best)
     wins = (first < 0) | (better & (best == best)) | ((fill != fill) & (best == best))
