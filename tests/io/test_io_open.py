@@ -292,7 +292,7 @@ def test_progress(tmp_path: Path) -> None:
 
 def test_operations_take_memory_for_their_results_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openwork.runtime.outer_ranges.STEP", 1000)
-    n, k = 1000, 100
+    n, k = 1000, 250
     crd = (np.arange(k) * (n // k) + np.random.default_rng(0).integers(0, n // k, (n, k))).ravel()
     A = ow.assemble("csr", (n, n), pos={1: np.arange(0, n * k + 1, k)}, crd={1: crd}, values=np.ones(n * k))
     ow.write(tmp_path / "t.ow", A)
