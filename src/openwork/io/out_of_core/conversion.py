@@ -65,8 +65,8 @@ def convert(
     dst : any file that `write` takes. `.ow`, `.npz`, `.bsp.h5` and `.bsp.zarr` are written in parts
     format : the format of the result; by default the source's own, sorted coordinates for text
     memory : the bytes that the process takes at most, 2 << 30 or "2GiB", where source and result go in parts and the
-        format's levels are dense, compressed and singletons; 1 GiB by default. About a quarter of a gigabyte of it is
-        the interpreter's. Others are read and converted in memory
+        format's levels are any but `batch` and `loose_compressed`; 1 GiB by default. About a quarter of a gigabyte of
+        it is the interpreter's. Others are read and converted in memory
     symmetry, base, values, variable, max_ratio : as of `read`
     progress : called with (done, total): of the source's bytes or elements, then of elements that are merged
 
@@ -118,7 +118,7 @@ def write_parts(
     dst : a folder `.ow`, an `.npz`, a `.bsp.h5` or a `.bsp.zarr`
     parts : pairs of coordinates, an array for each dimension, and values
     shape : extents of the dimensions
-    format : the format of the result, of dense, compressed and singleton levels; sorted coordinates by default
+    format : the format of the result, of levels but `batch` and `loose_compressed`; sorted coordinates by default
     dtype : of the values, which are rounded where both are floats, and else must be numbers that it holds
     ordered : True where the elements come in the order of the format's levels, without repetition, which is checked:
         nothing is sorted then, and nothing is written twice
@@ -126,7 +126,8 @@ def write_parts(
 
     Cost: that of `convert`; with `ordered`, O(nse), each element written once.
     Raises ShapeError for coordinates outside the shape, DTypeError for values that the dtype does not hold,
-    UnsupportedError for another kind of file or format, SizeError where the disk cannot hold the dense levels.
+    UnsupportedError for another kind of file or format, SizeError where the disk cannot hold what the format
+    stores, FormatError where a level has less room than a row has elements.
     See also: parts, convert, open.
 
     Examples
@@ -144,8 +145,8 @@ def write_parts(
     if kind not in _SINKS or not is_written(target):
         what = f"{kind} files" if kind not in _SINKS else f"the format {target}"
         raise UnsupportedError(
-            f"write_parts: {what} in parts\n  expected: {' or '.join(_SINKS)}, of dense, compressed and singleton"
-            " levels\n  help: write .ow with format='coo', and convert that"
+            f"write_parts: {what} in parts\n  expected: {' or '.join(_SINKS)}, of any levels but batch and"
+            " loose_compressed\n  help: write .ow with format='coo', and convert that"
         )
     scalar = dtype_of_parts(dtype)
 
@@ -219,7 +220,8 @@ def _write(source: Source, target: Format, sink: Sink, memory: int, folder: str,
 
     def writer(entries: int) -> LevelWriter:
         pos = crd if entries <= _LIMIT else np.dtype(np.int64)
-        return LevelWriter(sink, target, spans, (pos, crd), source.fill_value, source.dtype)
+        free = shutil.disk_usage(folder or ".").free
+        return LevelWriter(sink, target, spans, (pos, crd), source.fill_value, source.dtype, free)
 
     with ExternalSort([hi - lo for lo, hi in spans], (crd, source.dtype), source.fill_value, memory, folder) as sort:
         step = max(sort.room // 8, 1)
@@ -238,15 +240,15 @@ def _write(source: Source, target: Format, sink: Sink, memory: int, folder: str,
 
 
 def _check_room(target: Format, spans: Sequence[tuple[int, int]], item: int, folder: str) -> None:
-    """SizeError where the dense levels that come first have more positions than the disk has room for."""
+    """SizeError where the located levels that come first have more positions than the disk has room for."""
     positions = 1
     for level, (lo, hi) in zip(target.levels, spans, strict=True):
-        if not level.format.is_dense:
+        if not level.format.is_located and level.format.slots is None:
             break
-        positions *= hi - lo
+        positions *= hi - lo if level.format.slots is None else level.format.slots
     free = shutil.disk_usage(folder or ".").free
     if positions * item > free:
         raise SizeError(
-            f"{positions} positions of the dense levels of {target} take {positions * item} bytes or more\n  expected:"
+            f"{positions} positions of the first levels of {target} take {positions * item} bytes or more\n  expected:"
             f" {free} bytes at most, which the disk has free\n  help: a format of compressed levels, such as 'coo'"
         )

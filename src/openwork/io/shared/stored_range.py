@@ -47,26 +47,29 @@ def of_storage(storage: Any) -> Stored:
 
 
 def positions_are_elements(format: Format) -> bool:
-    """Whether every position of the last level is an element, or padding at the edge of a block: levels are dense,
-    compressed and singleton, and one of them stores coordinates."""
+    """Whether every position of the last level is an element, or padding that its coordinates tell: any levels but
+    `batch` and `loose_compressed`, and one of them stores coordinates or truth values."""
     kinds = [level.format for level in format.levels]
-    plain = all(k.is_dense or k.is_compressed or k.is_singleton for k in kinds)
-    return plain and not format.batch_ndim and any(k.stores_coordinates for k in kinds)
+    plain = all(k.is_located or k.is_compressed or k.is_singleton or k.slots is not None for k in kinds)
+    return plain and not format.batch_ndim and any(k.stores_coordinates or k.is_bitmap for k in kinds)
 
 
 def ranges(stored: Stored, step: int, first: int = 0, last: int | None = None) -> Iterator[tuple[list[Array], Array]]:
     """Coordinates, one array per dimension, and values of `step` positions at a time, in stored order."""
     spans = stored.format.level_intervals(stored.shape)
     last = stored.size if last is None else last
+    kinds = [level.format for level in stored.format.levels]
+    is_padded = any(k.functions.padded or k.is_range or k.is_bitmap or k.slots is not None for k in kinds)
+    is_padded = is_padded or stored.format.ragged(stored.shape)
     for begin in range(first, last, step):
         end = min(begin + step, last)
-        levels = _level_coordinates(stored, spans, stored.format.nlevels - 1, np.arange(begin, end), True)
+        inside = np.ones(end - begin, np.bool_) if is_padded else None
+        levels = _level_coordinates(stored, spans, stored.format.nlevels - 1, np.arange(begin, end), True, inside)
         dims = [_linear(form, levels, end - begin) for form in stored.format.inverse]
         values = np.asarray(stored.values[begin:end])
-        if stored.format.ragged(stored.shape):
-            inside = np.ones(end - begin, np.bool_)
+        if inside is not None:
             for x, n in zip(dims, stored.shape, strict=True):
-                inside &= x < n
+                inside &= (x >= 0) & (x < n)
             dims, values = [x[inside] for x in dims], values[inside]
         yield dims, values
 
@@ -98,23 +101,30 @@ def _linear(form: tuple[tuple[int, int], ...], levels: list[Array], n: int) -> A
 
 
 def _level_coordinates(
-    stored: Stored, spans: tuple[tuple[int, int], ...], at: int, positions: Array, is_range: bool
+    stored: Stored, spans: tuple[tuple[int, int], ...], at: int, positions: Array, is_range: bool, inside: Array | None
 ) -> list[Array]:
     """The coordinates on levels 0 to `at` of positions of level `at`, in increasing order: a range, or with repetitions
-    and gaps."""
+    and gaps. Of positions without an element `inside` becomes False."""
     if at < 0:
         return []
     kind, (lo, hi) = stored.format.levels[at].format, spans[at]
-    if kind.is_dense:
+    if kind.is_located:
+        if kind.is_bitmap and inside is not None:
+            inside &= _gathered(stored.crd[at], positions, is_range)
         crd = (positions % (hi - lo) if at else positions) + lo
         parents, is_range = positions // (hi - lo), is_range and not at
+    elif kind.slots is not None:
+        crd = _gathered(stored.crd[at], positions, is_range)
+        if inside is not None:
+            inside &= crd >= 0
+        parents, is_range = positions // kind.slots, False
     else:
         crd = _gathered(stored.crd[at], positions, is_range)
         if kind.is_compressed and at:
             parents, is_range = _parents(stored.pos[at], positions, is_range), False
         else:
             parents = positions
-    return [*_level_coordinates(stored, spans, at - 1, parents, is_range), crd]
+    return [*_level_coordinates(stored, spans, at - 1, parents, is_range, inside), crd]
 
 
 def _gathered(buffer: Any, positions: Array, is_range: bool) -> Array:
