@@ -73,3 +73,26 @@ def test_arrays_of_dask(tmp_path: Path, name: str) -> None:
             from_file(path, verify=True)
     with pytest.raises(ValueError, match="rows of a block are 1 or more"):
         from_file(out, rows=0)
+
+
+def test_damage_of_a_mapped_file_is_an_error_with_the_rows_or_the_block(tmp_path: Path) -> None:
+    """Tasks read files that nobody has checked: a kernel must not follow what is damaged there."""
+    pytest.importorskip("dask.array")
+    from openwork.dask import from_file
+
+    path, found = tmp_path / "a.ow", 0
+    for format in ("csr", "coo", "dcsr", "csr(nonunique, unordered)"):
+        ow.write(path, ow.asarray(DENSE, format=format))
+        for place in (p for p in path.iterdir() if p.name != "header.json"):
+            whole = place.read_bytes()
+            for at in range(3, len(whole), len(whole) // 3):
+                place.write_bytes(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :])
+                try:
+                    from_file(path, rows=5).compute(scheduler="sync")
+                except ow.FileFormatError as error:
+                    found += 1
+                    assert "a.ow" in str(error)  # noqa: PT017
+                with pytest.raises(ow.FileFormatError, match=r"a.ow/\w+.bin, block 0"):
+                    ow.convert(path, tmp_path / "b.ow", format="csc")
+            place.write_bytes(whole)
+    assert found > 10

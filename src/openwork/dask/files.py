@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..advice.units import Size
-from ..errors import FileFormatError, UnsupportedError
+from ..errors import FileFormatError, InvariantError, UnsupportedError
 from ..format import format as parse
 from ..format.expression import Dim
 from ..format.named import coo
@@ -22,6 +22,8 @@ from ..io.out_of_core.parts_of_file import parts
 from ..io.shared.records import Options
 from ..io.shared.stored_range import Stored, positions_are_elements, ranges, row_positions
 from ..ops.creation import zeros
+from ..runtime.check import check as check_invariants
+from ..runtime.leading_slice import outer_dim
 from ..storage.buffers import scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -129,9 +131,19 @@ def _refused(path: str, what: str) -> UnsupportedError:
 
 
 def _rows(path: str, variable: str | None, first: int, last: int) -> Tensor:
-    """A block of rows of a file, in its format."""
+    """A block of rows of a file, in its format; the index buffers of these rows are checked."""
     if not is_dataset_file(path):
-        return open_mapped(path, check=False)[first:last]  # type: ignore[no-any-return]
+        t = open_mapped(path, check=False)
+        if outer_dim(t.format) is None:  # a kernel reads all of it
+            return open_mapped(path)[first:last]  # type: ignore[no-any-return]
+        try:
+            block: Tensor = t[first:last]
+            check_invariants(block._storage)
+        except InvariantError as error:
+            raise FileFormatError(
+                f"{path}: rows {first} to {last - 1}: {error}\n  help: restore the file; verify=True names the block"
+            ) from None
+        return block
     with opened_group(path, Options(variable=variable)) as stored:
         assert stored is not None
         return _block(path, stored, first, last)

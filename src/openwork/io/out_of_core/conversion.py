@@ -70,7 +70,8 @@ def convert(
     symmetry, base, values, variable, max_ratio : as of `read`
     progress : called with (done, total): of the source's bytes or elements, then of elements that are merged
 
-    Guarantees: `read(dst)` has the elements of `read(src)` in `format`; duplicates are added up, but for the
+    Guarantees: `src` is compared with its checksums, where it has some, as `read` does; `read(dst)` has the elements of
+    `read(src)` in `format`; duplicates are added up, but for the
     uncoalesced COO. `dst` is as it was, and nothing is left beside it, where anything fails or is interrupted.
     Cost: O(nse log nse); each element is read, sorted and written twice where memory does not hold all. On disk, for
     that time, the elements as coordinates and values beside the result.

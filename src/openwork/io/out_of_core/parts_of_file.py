@@ -93,7 +93,7 @@ def open_source(path: Path_, options: Options) -> Source | None:
     if kind in (".ow", ".npz"):
         files.check_options(path, options)
         try:
-            found = open_mapped(path)
+            found = open_mapped(path, verify=True)
         except UnsupportedError:
             return None
     else:
