@@ -54,7 +54,7 @@ def test_ranges_give_what_the_whole_gives(format: str, fill: int, monkeypatch: p
             results.append(call(ow.add(t, fill) if fill else t))
         whole, ranges = results
         assert (whole.format, whole.dtype, whole.nse) == (ranges.format, ranges.dtype, ranges.nse), name
-        np.testing.assert_allclose(whole.to_numpy(), ranges.to_numpy(), err_msg=name)
+        np.testing.assert_allclose(whole.to_numpy(), ranges.to_numpy(), atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize("format", ["csr", "csc", "dcsr", "coo", "bsr(2, 3)", "bsc(7, 2)", "bitmap"])
