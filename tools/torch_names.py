@@ -58,7 +58,7 @@ REASONS: dict[str, str] = {
     "places that are reduced other than by sums: A.at[key].min(v), max(v), mul(v)": (
         "index_reduce index_reduce_ scatter_reduce scatter_reduce_"
     ),
-    "fills and steps of what is not specified: to_dense()": ("fill_diagonal_ nextafter_"),
+    "fills and steps of what is not specified: to_dense()": ("fill_diagonal_"),
     "torch's own class and legacy: of values": (
         "as_subclass grad_dtype index is_distributed module_load name new new_empty new_tensor output_nr "
         "type volatile register_post_accumulate_grad_hook"
@@ -158,6 +158,8 @@ def _has(t: Any, name: str) -> bool:
 def _there(name: str) -> str:
     base = name.removesuffix("_")
     operation = TORCH.get(base) if base not in FUNCTIONS or base in TORCH else None
+    if name == "chalf":
+        return "there, and refuses: complex32 is no dtype"
     in_place = ", in place" if name.endswith("_") else ""
     return f"there: `ow.{operation}`{in_place}" if operation and hasattr(ow, operation) else f"there{in_place}"
 

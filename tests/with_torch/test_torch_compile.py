@@ -332,3 +332,20 @@ def test_outside_of_a_graph_it_is_as_without_one() -> None:
     sums = torch.tensor([1.0, 2.0])  # a fill value that is a number of the data
     with pytest.raises(ow.UnsupportedError, match="fill value or shape depends on data"):
         compiled(lambda t, s: t + s.sum())(t, sums)
+
+
+@pytest.mark.slow
+def test_export_of_a_module_with_a_tensor() -> None:
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = ow.asarray(DENSE, format="csr")
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.a @ x) + (self.a * self.a).sum(1).to_dense()[:, None]
+
+    net = Net()
+    program = torch.export.export(net, (X[:6],), strict=True)
+    torch.testing.assert_close(program.module()(X[:6]), net(X[:6]))
+    with pytest.raises(ow.UnsupportedError, match="strict=True"):
+        torch.export.export(net, (X[:6],), strict=False)

@@ -111,3 +111,14 @@ def test_no_address_of_another_device() -> None:
     ):
         with pytest.raises(ow.UnsupportedError, match=text):
             buffers.address(far)
+
+
+def test_elementwise_operands_on_other_devices() -> None:
+    t, elsewhere = ow.asarray(torch.eye(3), format="csr"), torch.ones(3, 3, device="meta")
+    m = ow.masked_tensor(torch.eye(3), torch.eye(3) > 0)
+    for call in (
+        lambda: t * elsewhere, lambda: ow.maximum(t, elsewhere), lambda: torch.lerp(t, elsewhere, 0.5),
+        lambda: t.requires_grad_() * elsewhere, lambda: m * elsewhere, lambda: ow.clip(t, elsewhere, elsewhere),
+    ):  # fmt: skip
+        with pytest.raises(ow.UnsupportedError, match=r"operands on (cpu and meta|meta and cpu)"):
+            call()

@@ -71,6 +71,8 @@ class Methods:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            if name == "__qualname__":  # as Tensor's: what torch.optim.SGD([m]) calls it
+                return f"{type(self).__qualname__} m, whose leaf is m.values"
             found = None if name.startswith("_") else _named(self, name)
             if found is not None:
                 return found

@@ -14,8 +14,8 @@ from ..namespaces import entering
 from ..storage.buffers import as_array, is_torch
 from ..tables import MASKED, TORCH
 from ..tensor.tensor import Tensor
-from ..torch.functions import table_names
-from ..torch.methods import DTYPES, NOT_METHODS
+from ..torch.functions import condition_first, table_names
+from ..torch.methods import DTYPES, NOT_METHODS, RESHAPING
 from ..torch.nary import torch_storage
 from ..torch.pointwise_functions import ANY_ELEMENTWISE, BINARY
 from ..torch.registry import FUNCTIONS as OF_TENSORS
@@ -45,6 +45,8 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """
     if kwargs.get("out") is not None:
         raise UnsupportedError(f"torch.{function.__name__}: out= of a masked tensor\n  help: m.copy_(result)")
+    if function is torch.Tensor.where:
+        args, kwargs = condition_first(*args, **kwargs), {}
     names, kwargs = table_names(function), {key: x for key, x in kwargs.items() if key != "out"}
     base = names[0].removesuffix("_")
     if base != names[0] and isinstance(args[0], MaskedTensor):
@@ -73,7 +75,15 @@ def bound(m: MaskedTensor, name: str) -> Callable[..., Any] | None:
         return None
     if base == name:
         return lambda *args, **kwargs: function(*map(_over_torch, (m, *args)), **kwargs)
-    return lambda *args, **kwargs: m._take_over(function(*map(_over_torch, (m, *args)), **kwargs), name)
+
+    def in_place(*args: Any, **kwargs: Any) -> MaskedTensor:
+        result = function(*map(_over_torch, (m, *args)), **kwargs)
+        if base not in RESHAPING:
+            return m._take_over(result, name)
+        m._tensor, m._scalar = result._tensor, result._scalar
+        return m
+
+    return in_place
 
 
 @cache

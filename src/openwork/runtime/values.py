@@ -14,7 +14,7 @@ from ..errors import DTypeError, ShapeError, UnsupportedError, broadcast_error
 from ..interruptible import whole
 from ..ir.arithmetic import expm1
 from ..ir.operations import OPERATIONS, with_trait
-from ..storage.buffers import Array, is_torch
+from ..storage.buffers import Array, is_torch, one_device
 from ..tables import SPOKEN
 from .overrides import is_long
 from .zero_annihilation import vdot
@@ -202,6 +202,7 @@ def _call(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any
     except (RuntimeError, TypeError) as error:
         if not _do_broadcast(args):
             raise _broadcast_error(name, args) from error
+        one_device(user_name(name), *filter(is_torch, args))
         kinds = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
         raise DTypeError(
             f"{user_name(name)} does not take {kinds}: {error}\n  help: convert with .astype(...)"

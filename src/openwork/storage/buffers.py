@@ -249,7 +249,13 @@ def address(x: Array) -> int:
     if is_recorded(x):
         refuse_recorded(x)
         x = bare(x)
-    return int(x.data_ptr())
+    try:
+        return int(x.data_ptr())
+    except RuntimeError as error:  # FakeTensor
+        raise UnsupportedError(
+            f"a torch tensor without memory, {type(x).__name__}"
+            "\n  help: torch.compile, and torch.export.export(..., strict=True), take calls of Tensors"
+        ) from error
 
 
 def same_memory(x: Array, y: Array) -> bool:

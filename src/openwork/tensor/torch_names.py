@@ -97,6 +97,8 @@ class TorchNames:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            if name == "__qualname__":  # what torch calls it where it asks for a tensor: torch.optim.SGD([t])
+                return f"{type(self).__qualname__} t, whose leaf is t.values"
             if not name.startswith("_") and is_torch(self._storage.values):
                 method = rule("torch_method")(self, name)
                 if method is not None:

@@ -31,6 +31,7 @@ __all__ = [
     "autograd_functions",
     "call",
     "composed",
+    "condition_first",
     "scatter",
     "shapes",
     "solvers",
@@ -57,6 +58,8 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if (device := str(out.device)) != "cpu":
             raise UnsupportedError(f"out= is on device {device}\n  expected: cpu, as the operands\n  help: to('cpu')")
         return out.copy_(_dense(call(function, args, {**kwargs, "out": None})))
+    if function is torch.Tensor.where:
+        args, kwargs = condition_first(*args, **kwargs), {}
     names = table_names(function)
     if not names[0].endswith("_"):
         args = tuple([over_torch(x) for x in args])
@@ -81,6 +84,11 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
         "\n  help: hand it to_dense() or to_torch()"
     )
+
+
+def condition_first(input: Any, condition: Any, other: Any) -> tuple[Any, ...]:
+    """The arguments of the method `where` as those of the function."""
+    return condition, input, other
 
 
 _INDEXED = frozenset({"copy_", "getitem", "setitem", "index_put", "index_put_"})

@@ -15,7 +15,7 @@ from . import pointwise_functions
 from .dense_gradient import run
 from .functions import FUNCTIONS, call
 
-__all__ = ["DTYPES", "NOT_METHODS", "method"]
+__all__ = ["DTYPES", "NOT_METHODS", "RESHAPING", "method"]
 
 DTYPES = {
     "bool": torch.bool, "byte": torch.uint8, "char": torch.int8, "short": torch.int16, "int": torch.int32,

@@ -22,7 +22,7 @@ from ..ops.elementwise.prepared_maps import keep_function
 from ..ops.manipulation.shaping import broadcast_to
 from ..runtime.conversion.remap import has_gaps
 from ..runtime.values import apply
-from ..storage.buffers import as_array, is_torch, length, scalar_of
+from ..storage.buffers import as_array, is_torch, length, one_device, scalar_of
 from ..storage.recorded import is_recorded
 from ..storage.storage import Storage
 from ..tensor.one_library import storage_over_torch, tensor_over_torch
@@ -134,6 +134,7 @@ class _NaryCall:
             result = self.function(*args, **{k: other(x) for k, x in self.options.items()})
         except (TypeError, RuntimeError, ValueError) as error:
             name = getattr(self.function, "__name__", "this function")
+            one_device(name, *filter(is_torch, operands))
             raise DTypeError(
                 f"{name} does not take these operands: {error}\n  help: give what torch takes for dense tensors"
             ) from error

@@ -45,8 +45,9 @@ UNARY = _torch_names_of(1) | frozenset((
 
 ELEMENTWISE = UNARY | frozenset((
     "addcdiv", "addcmul", "clamp", "clamp_max", "clamp_min", "clip", "complex", "fmax", "fmin", "fmod", "gcd",
-    "heaviside", "igamma", "igammac", "isclose", "lcm", "ldexp", "lerp", "logaddexp2", "polar", "special_xlog1py",
-    "special_zeta", "xlogy", "special_chebyshev_polynomial_t", "special_chebyshev_polynomial_u",
+    "heaviside", "igamma", "igammac", "isclose", "lcm", "ldexp", "lerp", "logaddexp", "logaddexp2", "nextafter",
+    "polar", "special_xlog1py", "special_zeta", "xlogy", "special_chebyshev_polynomial_t",
+    "special_chebyshev_polynomial_u",
     "special_chebyshev_polynomial_v", "special_chebyshev_polynomial_w", "special_hermite_polynomial_h",
     "special_hermite_polynomial_he", "special_laguerre_polynomial_l", "special_legendre_polynomial_p",
     "special_shifted_chebyshev_polynomial_t", "special_shifted_chebyshev_polynomial_u",

@@ -6,6 +6,7 @@ the tracer breaks the graph.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -128,7 +129,8 @@ def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
     """The stand-in of the rule of torch's functions."""
     if len(args) == 2 and not kwargs:
         a, b = args
-        if function in (torch.matmul, torch.mm, torch.mv) or (knows_left_operand and function is torch.Tensor.matmul):
+        is_method = knows_left_operand and function is torch.Tensor.matmul
+        if is_method or function in (torch.matmul, torch.mm, torch.mv, operator.matmul):
             return matmul(a, b)
         if knows_left_operand and function is torch.Tensor.__rmatmul__:
             return matmul(b, a)

@@ -197,7 +197,7 @@ def of_torch(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
 
 
 def _name_of(func: Any) -> str:
-    return torch.overrides.resolve_name(func) or ""
+    return torch.overrides.resolve_name(func) or f"operator.{func.__name__}"  # what torch.export says of operators
 
 
 for _constant in (_described, _format, _name_of):  # as torch.compiler.assume_constant_result, which loads the tracer

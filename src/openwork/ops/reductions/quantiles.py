@@ -162,7 +162,7 @@ def _all_nan(flat: Tensor, count: int) -> Tensor:
     return nans
 
 
-def _masked(m: Any, q: Any, /, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
+def _masked(m: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """Missing elements are left out, as NaN is by `nanquantile`; missing where nothing is specified."""
     filled = m.mask_nan().filled(float("nan"))
     quantiles = _quantile(filled, q, axis, method, keepdims, "quantile", True)
@@ -173,7 +173,7 @@ def _hundredths(q: Any) -> Any:
     return float(q) / 100 if type(q) in (int, float) else np.asarray(q.to_numpy() if isinstance(q, Tensor) else q) / 100
 
 
-def _masked_percentile(m: Any, q: Any, /, **options: Any) -> Any:
+def _masked_percentile(m: Any, /, q: Any, **options: Any) -> Any:
     return _masked(m, _hundredths(q), **options)
 
 
