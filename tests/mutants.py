@@ -30,7 +30,7 @@ from .mutation.trial import Place, Running, preload
 
 ROOT = Path(__file__).resolve().parent.parent
 _FIRST = 40
-"""Tests in the first part: mutants that matter mostly die here, before slower files are imported."""
+"""Tests in the first part, the quickest: mutants that matter mostly die here, before slower files are imported."""
 _MODULES = "pytest,_pytest.assertion.rewrite,xdist,hypothesis,numpy,scipy.sparse,llvmlite.binding,torch,pandas,networkx"
 
 
@@ -94,7 +94,7 @@ def _recorded(root: Path, state: Path, options: argparse.Namespace) -> Record:
         print("recording which tests execute which lines", flush=True)
         place = Place(root, options.source, options.tests)
         env = {
-            **os.environ, "PYTHONPATH": os.pathsep.join([*place.paths, str(Path(__file__).parent)]), "OPENWORK_MUTANTS_RECORD": str(folder),
+            **os.environ, "PYTHONPATH": os.pathsep.join([*place.paths, str(Path(__file__).parent), str(Path(__file__).parent / "mutation/processes")]), "OPENWORK_MUTANTS_RECORD": str(folder),
             "OPENWORK_MUTANTS_SOURCE": str(place.source), "OPENWORK_DATA": "/nonexistent", "COVERAGE_CORE": "ctrace",
         }  # fmt: skip
         many = ["-n", str(options.jobs)] if options.jobs > 1 else ["-n0"]
@@ -115,10 +115,10 @@ def _recorded(root: Path, state: Path, options: argparse.Namespace) -> Record:
         place.close()
         if done.returncode not in (0, 1):  # tests that fail by themselves are left out below
             raise SystemExit(f"the tests do not run: status {done.returncode}")
-        if not Record(folder, place.source).seconds:
+        if not Record(folder, place.source, root / options.source).seconds:
             raise SystemExit("no test was run")
         (folder / "whole").write_text("")
-    return Record(folder, Path((folder / "source").read_text()))
+    return Record(folder, Path((folder / "source").read_text()), root / options.source)
 
 
 def _drawn(source: Path, record: Record, options: argparse.Namespace) -> Iterator[Mutant]:
@@ -205,9 +205,15 @@ def _job(
 
 
 def _parts(tests: Sequence[str], record: Record, limit: float) -> Iterator[list[str]]:
-    """The quickest few, then the others as far as the limit goes."""
+    """The quickest few, then as far as the limit goes the others: of each file of tests its quickest, then the next."""
+    rank: Counter[str] = Counter()
+    turns = []
+    for test in tests[_FIRST:]:
+        file = test.partition("::")[0]
+        rank[file] += 1
+        turns.append((rank[file], test))
     chosen, total = [], 0.0
-    for test in tests:
+    for test in (*tests[:_FIRST], *(test for _, test in sorted(turns, key=lambda turn: turn[0]))):
         total += record.seconds.get(test, 0.0)
         if chosen and total > limit:
             break

@@ -36,12 +36,39 @@ PACKAGE = """def small(x):
 
 def never(x):
     return -x
+
+
+def told(x):
+    return x // 2
+
+
+def served(x):
+    return x * 7
 """
-TESTS = """from toy.small import small
+TESTS = """import _thread
+import subprocess
+import sys
+import time
+
+from toy.small import served, small
 
 
 def test_other():
     assert small(5) == 5
+
+
+def test_of_a_process():
+    program = "from toy.small import told; print(told(9))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "4\\n"
+
+
+def test_of_a_thread():
+    found = []
+    _thread.start_new_thread(lambda: found.append(served(3)), ())
+    end = time.monotonic() + 5
+    while not found and time.monotonic() < end:
+        time.sleep(0.01)
+    assert found == [21]
 """
 
 
@@ -88,7 +115,8 @@ def test_a_hole_is_reported(tmp_path: Path) -> None:
     verdicts = {line.split("small.py:")[1].split(":")[0]: line.split()[0] for line in lines if " s  small.py:" in line}
     assert verdicts["2 [constant]"] == "survived"
     assert verdicts["2 [comparison]"] == verdicts["4 [result dropped]"] == "killed"
-    assert {verdicts[k] for k in verdicts if k[0] in "38"} == {"not"}
+    assert verdicts["12 [operator]"] == verdicts["16 [operator]"] == "killed", "lines of processes and threads are seen"
+    assert {verdicts[k] for k in verdicts if k[:2] in ("3 ", "8 ")} == {"not"}
     assert [line for line in lines if line.startswith("survived: src/toy/small.py:2 [constant]: 3 -> (")]
     assert "not executed: src/toy/small.py:8 [operator]: -x -> (x)  (0 of 0 tests)" in lines
     assert {p: p.read_bytes() for p in tmp_path.rglob("*.py")} == before
