@@ -1,0 +1,115 @@
+"""What the public functions refuse, one call for each refusal that no other test makes: its error and its message's start."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openwork as ow
+from openwork import linalg, masked
+
+A = ow.asarray(np.array([[1.0, 0, -2, 0], [0, 0, 3, 0], [4, 5, 0, 6]]), format="csr")
+"""(3, 4)"""
+S = ow.asarray(np.diag([1.0, 2, 3]), format="csr")
+I = ow.asarray(np.arange(12).reshape(3, 4) % 3, format="coo")  # noqa: E741
+C = ow.asarray(np.eye(3) * 1j, format="csr")
+V = ow.asarray(np.array([0.0, 3, 0, -1]), format="coo")
+T = ow.asarray(np.arange(24.0).reshape(2, 3, 4) % 5, format="coo")
+N = ow.asarray(np.float64(3.0))
+"""of rank 0"""
+M = masked.masked_tensor(np.arange(12.0).reshape(3, 4), np.arange(12).reshape(3, 4) % 2 == 0)
+
+REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
+    "to_dense: out=list": (ow.UnsupportedError, lambda: A.to_dense(out=[])),
+    "to_dense: out has shape (4, 3); expected (3, 4)": (ow.ShapeError, lambda: A.to_dense(out=np.zeros((4, 3)))),
+    "to_dense: out is read-only": (ow.ReadOnlyError, lambda: A.to_dense(out=np.broadcast_to(0.0, (3, 4)))),
+    "__array__: copy=False, but": (ValueError, lambda: ow.asarray(np.ones(3)).__array__(np.float32, copy=False)),
+    "onenormest: expected t >= 1 and itmax >= 2; got 0 and 5": (ValueError, lambda: linalg.onenormest(S, t=0)),
+    "onenormest: expected t >= 1 and itmax >= 2; got 2 and 1": (ValueError, lambda: linalg.onenormest(S, itmax=1)),
+    "matrix_norm: axis=(0, 1, 2)": (ow.ShapeError, lambda: linalg.matrix_norm(T, axis=(0, 1, 2))),
+    "matrix_power: n=0 of a stack": (ow.UnsupportedError, lambda: linalg.matrix_power(T[:, :, :3], 0)),
+    "evaluate: expected statements as a str; got int": (TypeError, lambda: ow.evaluate(3, A=A)),  # type: ignore[arg-type]
+    "matmul: an operand of rank 0": (ow.ShapeError, lambda: M @ masked.masked_tensor(np.float64(1), np.True_)),
+    "pad: 1 pairs of widths for 2 dimensions": (ow.ShapeError, lambda: masked.pad(M, [(1, 1)])),
+    "item: expected one element; got shape (3, 4)": (ow.ShapeError, lambda: M.item()),
+    "filled: 1j is no value of dtype f64": (ow.DTypeError, lambda: M.filled(1j)),
+    "pointwise: no tensor C": (ow.ShapeError, lambda: ow.pointwise("A[i,j] * C[i,j]", {"A": A})),
+    "pointwise: A[i, i] does not suit a tensor of shape (3, 4)": (ow.ShapeError, lambda: ow.pointwise("A[i,i]", {"A": A})),
+    "asarray: like=3": (ow.UnsupportedError, lambda: ow.asarray(A, like=3)),
+    "take_along_axis: indices are integers; got dtype float64": (
+        ow.DTypeError, lambda: ow.take_along_axis(A, np.zeros((3, 4)), axis=1)
+    ),
+    "take_along_axis: indices have 1 dimensions, the tensor 2": (
+        ow.ShapeError, lambda: ow.take_along_axis(A, np.zeros(3, np.int64), axis=1)
+    ),
+    "take_along_axis: indices of shape (5, 1) do not broadcast with": (
+        ow.ShapeError, lambda: ow.take_along_axis(A, np.zeros((5, 1), np.int64), axis=1)
+    ),
+    "diags_array: a diagonal of several dimensions": (ow.ShapeError, lambda: ow.diags_array([np.ones((2, 2))])),
+    "diags_array: shape (3,)": (ow.ShapeError, lambda: ow.diags_array([np.ones(2)], shape=(3,))),
+    "stack: need at least one array to stack": (ow.ShapeError, lambda: ow.stack([])),
+    "unstack: a tensor of rank 0 has no axis": (ow.ShapeError, lambda: ow.unstack(N)),
+    "pad: an extent of 0 has nothing for mode='edge'": (ow.ShapeError, lambda: ow.pad(A[:0], 1, mode="edge")),
+    "pad: reflect_type='odd'": (ow.UnsupportedError, lambda: np.pad(A, 1, mode="reflect", reflect_type="odd")),
+    "reshape: the coordinates of a sparse tensor": (ValueError, lambda: ow.reshape(A, (4, 3), copy=False)),
+    "diag: expected one or two dimensions; got shape (2, 3, 4)": (ow.ShapeError, lambda: ow.diag(T)),
+    "dtypes: 'odd' is no kind of dtypes": (
+        ow.DTypeError, lambda: A.__array_namespace__().__array_namespace_info__().dtypes(kind="odd")
+    ),
+    "numpy.put: mode='clip' of a Tensor": (ow.UnsupportedError, lambda: np.put(A, [0], [1], mode="clip")),
+    "put: place 12 of 12 elements": (IndexError, lambda: np.put(A, [0, 12], [1])),
+    "place: no values for the places of the mask": (ow.ShapeError, lambda: np.place(A, np.ones((3, 4), bool), [])),
+    "place: a mask of shape (3,) for shape (3, 4)": (ow.ShapeError, lambda: np.place(A, np.ones(3, bool), [1])),
+    "numpy.fill_diagonal of shape (2, 3, 4)": (ow.UnsupportedError, lambda: np.fill_diagonal(T, 1)),
+    "vsplit: expected two dimensions or more": (ow.ShapeError, lambda: np.vsplit(V, 2)),
+    "dsplit: expected three dimensions or more": (ow.ShapeError, lambda: np.dsplit(A, 2)),
+    "rot90: axes (0, -2) are one dimension": (ow.ShapeError, lambda: np.rot90(A, axes=(0, -2))),
+    "average: weights of shape (2,) for shape (3, 4)": (ow.ShapeError, lambda: np.average(A, axis=0, weights=[1, 2])),
+    "average: weights sum to zero": (ZeroDivisionError, lambda: np.average(A, axis=0, weights=[1, -1, 0])),
+    "compress: a condition of shape (1, 2)": (ow.ShapeError, lambda: np.compress([[True, False]], A, axis=0)),
+    "bincount: negative numbers": (ValueError, lambda: np.bincount(ow.asarray(np.array([1, -1]), format="coo"))),
+    "numpy.histogram: weights= of a Tensor": (ow.UnsupportedError, lambda: np.histogram(V, weights=np.ones(4))),
+    "numpy.histogram: bins='auto' of a Tensor": (ow.UnsupportedError, lambda: np.histogram(V, bins="auto")),
+    "numpy.intersect1d: return_indices= of a Tensor": (
+        ow.UnsupportedError, lambda: np.intersect1d(V, V, return_indices=True)
+    ),
+    "matmul: stacks of shapes (2,) and (3,) do not broadcast": (
+        ow.ShapeError, lambda: T @ ow.asarray(np.ones((3, 4, 2)), format="coo")
+    ),
+    "sddmm: mask (3, 4), a (3, 2), b (3, 4); expected": (
+        ow.ShapeError, lambda: ow.sddmm(A, np.ones((3, 2)), np.ones((3, 4)))
+    ),
+    "spgemm: matrices of shapes (3, 4) and (3, 4)": (ow.ShapeError, lambda: ow.spgemm(A, A)),
+    "einsum: expected a text, or operands and lists in turn": (ow.ShapeError, lambda: ow.einsum(A, 3)),
+    "einsum: index 52": (ow.ShapeError, lambda: ow.einsum(A, [0, 52])),
+    "tensordot: axes=3 of operands with 2 and 2 dimensions": (ow.ShapeError, lambda: ow.tensordot(A, A, axes=3)),
+    "tensordot: axes=([0], [0], [0])": (ow.ShapeError, lambda: ow.tensordot(A, A, axes=([0], [0], [0]))),
+    "vecdot: extents 4 and 3 along axis -1": (ow.ShapeError, lambda: ow.vecdot(A, np.ones((3, 3)))),
+    "tensordot: axis 2 of 2 dimensions": (IndexError, lambda: ow.tensordot(A, A, axes=([2], [0]))),
+    "axis 0 of a tensor of rank 0": (IndexError, lambda: ow.sum(N, axis=0)),
+    "quantile: q of dtype complex128": (ow.DTypeError, lambda: ow.quantile(V, 0.5j)),
+    "format (i, j) -> (i : dense, j : compressed) has 2 dimensions, the tensor 3": (ow.ShapeError, lambda: T.asformat(A.format)),
+    "tobsr: blocksize is a pair of integers; got (2,)": (ow.ShapeError, lambda: A.tobsr(blocksize=(2,))),
+    "setdiag: expected a matrix; got shape (4,)": (ow.ShapeError, lambda: V.setdiag(1.0)),
+    "unpickling: expected a Storage; got: int": (
+        ow.InvariantError, lambda: A.__reduce__()[0](3, *A.__reduce__()[1][1:])
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message: str) -> None:
+    error, call = REFUSED[message]
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value).startswith(message)
+
+
+def test_operators_between_unlike_shapes() -> None:
+    for op in (operator.add, operator.mul, operator.lt):
+        with pytest.raises(ValueError, match="broadcast"):
+            op(A, np.ones((2, 4)))
