@@ -206,6 +206,7 @@ def test_extremes_of_stored_elements(explicit):
 def test_getnnz_counts_what_is_stored():
     for t in tensors(fills=(0.0,)):
         if t.format.name in ("csr", "csc", "coo", "dcsr", "bitmap"):
+            assert type(t.getnnz()) is int
             assert t.getnnz() == np.count_nonzero(X)
             for axis in (0, 1, -1):
                 np.testing.assert_array_equal(t.getnnz(axis).to_numpy(), np.count_nonzero(X, axis))
