@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,3 +113,70 @@ def test_empty_matrices() -> None:
         assert ow.plot.spy(t).get_title().endswith("0 elements")
         ow.plot.rows(t)
         ow.plot.levels(t)
+
+
+def _numbers(x: Any) -> str:
+    return " ".join(f"{v:.4g}" for v in np.ma.filled(np.asarray(x, np.float64), np.nan).reshape(-1))
+
+
+def drawn(ax: Any) -> list[str]:
+    """Everything on the axes and beside them, as lines of text."""
+    out = [
+        f"title {ax.get_title()!r}",
+        f"x {ax.get_xlabel()!r} {_numbers(ax.get_xlim())}, y {ax.get_ylabel()!r} {_numbers(ax.get_ylim())}",
+    ]
+    out.append(
+        f"axis {'on' if ax.axison else 'off'}, aspect {ax.get_aspect()}, {type(ax.yaxis.get_major_locator()).__name__}"
+    )
+    if ax.patches:  # other ticks are chosen by matplotlib
+        out.append("ticks " + " ".join(f"{t.get_text()}@{t.get_rotation():g}" for t in ax.get_xticklabels()))
+    for line in ax.lines:
+        style = f"{line.get_marker()} {line.get_linestyle()} {line.get_color()} {line.get_markersize():.3g} {line.get_linewidth():g}"
+        out.append(f"line {style}: {_numbers(line.get_xdata())} | {_numbers(line.get_ydata())}")
+    for patch in ax.patches:
+        out.append(
+            f"patch {type(patch).__name__} {_numbers(patch.get_extents().transformed(ax.transData.inverted()).bounds)} {_numbers(patch.get_facecolor())}"
+        )
+    for text in ax.texts:
+        out.append(
+            f"text {text.get_text()!r} {_numbers(text.get_position())} {text.get_fontsize():g} {text.get_ha()} {text.get_va()} {text.get_color()}"
+        )
+    for image in ax.images:
+        norm = image.norm
+        out.append(
+            f"image {type(norm).__name__} {norm.vmin} {norm.vmax} {_numbers(image.get_extent())}: {_numbers(image.get_array())}"
+        )
+    out += [f"beside {other.get_ylabel()!r}" for other in ax.figure.axes if other is not ax]
+    return out
+
+
+def test_everything_drawn_is_as_recorded(monkeypatch: pytest.MonkeyPatch, update_golden: bool) -> None:
+    """`--update-golden` writes tests/golden/pictures.txt anew; look at the pictures then."""
+    long = np.zeros((40, 300))
+    long[np.arange(40), np.arange(40) * 7] = 1
+    long[:5, : 2 ** np.arange(5)[-1]] = 2
+    long[0] = 3
+    matrices = {"small": D, "long": long, "nothing": np.zeros((3, 5)), "flat": np.zeros((0, 4))}
+    text = []
+    for name, array in matrices.items():
+        for format in ("csr", "dense") if name == "small" else ("coo",):
+            t = ow.asarray(array, format=format)
+            pictures = {
+                "spy": ow.plot.spy,
+                "rows": ow.plot.rows,
+                "columns": lambda t: ow.plot.rows(t, axis=-1, color="red"),
+            }
+            for kind, picture in pictures.items():
+                text += [f"[{kind} of {name} in {format}]", *drawn(picture(t))]
+                pyplot.close("all")
+    monkeypatch.setattr("openwork.plot.pictures.MARKED", 4)
+    monkeypatch.setattr("openwork.plot.pictures.CELLS", 10)
+    for name in ("small", "long"):
+        text += [f"[counts of {name}]", *drawn(ow.plot.spy(ow.asarray(matrices[name], format="csr")))]
+    for format in ("csr", "dcsr", "coo", "csc", "dia", "bsr(2, 2)", "bitmap", "dense"):
+        text += [f"[levels of {format}]", *drawn(ow.plot.levels(ow.asarray(D, format=format)))]
+        pyplot.close("all")
+    path = Path(__file__).parent / "golden" / "pictures.txt"
+    if update_golden:
+        path.write_text("\n".join(text) + "\n", encoding="utf-8")
+    assert "\n".join(text) + "\n" == path.read_text(encoding="utf-8")
