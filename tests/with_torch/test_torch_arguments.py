@@ -110,6 +110,7 @@ WRAPPERS: dict[str, tuple[torch.Tensor, Callable[[Any], Any]]] = {
     "expand and repeat": (X, lambda t: (t[:, :1].expand(-1, 4), t[:1].expand(2, 3, -1), t.repeat(2, 1), t.repeat(2, 1, 3))),
     "take_along_dim": (X, lambda t: (torch.take_along_dim(t, PLACES), torch.take_along_dim(t, PLACES, 1), torch.gather(t, 1, PLACES))),
     "rot90": (X, lambda t: tuple(torch.rot90(t, k, d) for k in range(4) for d in ((0, 1), (1, 0)))),
+    "rot90 of a stack": (STACK, lambda t: tuple(torch.rot90(t, k, d) for k in (1, 2, 3) for d in ((1, 2), (0, 2)))),
     "unfold": (X, lambda t: (t.unfold(1, 2, 1), t.unfold(0, 2, 1), t.unfold(1, 2, 2), t.unfold(-1, 3, 2))),
     "pad": (X, lambda t: (F.pad(t, (1, 2)), F.pad(t, (-1, 1, 2, 0)), F.pad(t, (0, -1), value=0), F.pad(t, (1, 0), "constant", None))),
     "pad, modes": (X, lambda t: tuple(F.pad(t, p, m) for m in ("circular", "replicate", "reflect") for p in ((1, 2), (3, 0)))),
@@ -214,6 +215,13 @@ def test_wrappers() -> None:
     """Every wrapper that the samples above do not reach, on one layout; every second one with gradients."""
     for k, (name, (x, function)) in enumerate(WRAPPERS.items()):
         compare(name, x, function, recorded=k % 2 == 0)
+
+
+def test_of_the_dense_format() -> None:
+    """Wrappers have a way of their own for Tensors of dense formats."""
+    for name, (x, function) in (CASES | WRAPPERS).items():
+        wrong = same(function(ow.asarray(x.clone())), function(x.clone()), 1e-6 if x.dtype == torch.float32 else 1e-9)
+        assert wrong == "", name
 
 
 def test_a_value_that_is_zeroed_after_its_use() -> None:
