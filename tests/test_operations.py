@@ -81,6 +81,7 @@ def same(got: Any, want: Any) -> None:
         return
     found = got.to_numpy() if hasattr(got, "to_numpy") else np.asarray(got)
     np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
+    assert (found.shape, found.dtype) == (np.shape(want), np.asarray(want).dtype)
 
 
 def quietly(function: Callable[[], Any]) -> Any:

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
+import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
@@ -176,14 +177,18 @@ def test_one_long_line_among_many_short_ones(tmp_path: Path) -> None:
 
 
 def test_holes_are_not_bytes_on_disk(tmp_path: Path) -> None:
-    path = tmp_path / "a.mtx"
-    with open(path, "wb") as file:
-        file.write(BANNER)
-        file.truncate(1 << 34)
-    if path.stat().st_blocks * 512 > MIB:
-        pytest.skip("a file system without holes")
-    with at_most(MIB), pytest.raises(FileFormatError, match="of which only"):
-        ow.read(path)
+    """On the first file system that has holes: the folder of tests, or the one in memory."""
+    for folder in (tmp_path, Path("/dev/shm")):
+        if not os.access(folder, os.W_OK):
+            continue
+        with tempfile.NamedTemporaryFile(suffix=".mtx", dir=folder) as file:
+            file.write(BANNER)
+            file.truncate(1 << 34)
+            if os.stat(file.name).st_blocks * 512 <= MIB:
+                with at_most(MIB), pytest.raises(FileFormatError, match="of which only"):
+                    ow.read(file.name)
+                return
+    pytest.skip("no file system with holes")
 
 
 def test_what_is_no_regular_file(tmp_path: Path) -> None:

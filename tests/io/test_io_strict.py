@@ -135,6 +135,26 @@ def test_svmlight_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert ow.read(tmp_path / "a.svm").shape == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("2 3 0 0\n", np.zeros((2, 3))),
+        ("2 2 0 -1\n", np.zeros((2, 2))),
+        ("2 3 2 0\n0 0 1.5\n1 2 2\n", [[1.5, 0, 0], [0, 0, 2]]),
+        ("2 3 2 0\n1 1 1.5\n2 3 2\n", [[1.5, 0, 0], [0, 0, 2]]),
+        ("2 3 2\n0 0\n1 2\n", [[1, 0, 0], [0, 0, 1]]),
+        ("2 2 2 1\n0 0 1\n0 1 2\n", [[1, 2], [2, 0]]),
+        ("2 2 2 -1\n0 0 1\n1 0 2\n", [[1, 2], [2, 0]]),
+        ("2 2 2 0\n0 0 1 2\n1 0 3 -4\n", [[1 + 2j, 0], [3 - 4j, 0]]),
+    ],
+)
+def test_triplets_of_cholmod(tmp_path: Path, text: str, want: object) -> None:
+    (tmp_path / "a.tri").write_text(text)
+    got, array = io.read(tmp_path / "a.tri"), np.asarray(want)
+    np.testing.assert_array_equal(got.to_numpy(), array)
+    assert got.to_numpy().dtype == np.result_type(array.dtype, np.float64)
+
+
 def test_dense_matrices_of_cholmod(tmp_path: Path) -> None:
     path = tmp_path / "a.tri"
     path.write_text("2 3\n1\n2\n3\n4\n5\n6.5\n")

@@ -68,6 +68,8 @@ def test_a_sound_kernel_is_returned() -> None:
         ((If(N, ()),), "expected bool, got i64: n"),
         ((For("i", ZERO, N, (Alloc("w", "f64", N),)),), "top level only\n  for i in range(n):\n    w: f64[n] = empty"),
         ((Alloc("w", "f80", N),), "unknown type 'f80'"),
+        ((Let("x", Var("n", Type("f80"))),), "unknown type f80"),
+        ((Let("x", Var("n", Type("i64", 0))),), "unknown type i64x0"),
         ((Prefetch("B", ZERO),), "unknown buffer 'B'"),
         ((Return(ONE),), "expected i64, got f64"),
     ],

@@ -30,6 +30,7 @@ def regular(n: int, seed: int = 0, dtype: str = "float64", density: float = 0.3)
 def close(got: Any, want: Any, rtol: float = 1e-10) -> None:
     got = got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
     assert got.shape == want.shape
+    assert got.dtype == np.asarray(want).dtype
     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * np.abs(want).max(initial=0))
 
 
