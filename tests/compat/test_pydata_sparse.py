@@ -142,3 +142,22 @@ def test_diagonals_and_axes_of_coordinates():
     np.testing.assert_array_equal(cube.swapaxes(0, 2).todense(), want.swapaxes(0, 2))
     with pytest.raises(NotImplementedError, match="'ell'"):
         a.asformat("ell")
+
+
+@pytest.mark.parametrize(
+    ("coords", "data", "shape", "want"),
+    [
+        ([], [5.0], (), 5.0),
+        (np.zeros((0, 1), int), [5.0], (), 5.0),
+        (np.zeros((0, 2), int), [5.0, 2], (), 7.0),
+        ([1, 3], [5.0, 2], (4,), [0.0, 5, 0, 2]),
+        ([1, 3], 2.0, (4,), [0.0, 2, 0, 2]),
+        ([], 5.0, (3,), [0.0, 0, 0]),
+        ([], [], (2, 3), np.zeros((2, 3))),
+        ([[1], [2]], 4.0, (2, 3), [[0.0, 0, 0], [0, 0, 4]]),
+    ],
+)
+def test_coordinates_of_every_rank(coords: object, data: object, shape: tuple[int, ...], want: object) -> None:
+    found = sparse.COO(coords, data, shape=shape).todense()
+    assert found.shape == shape
+    np.testing.assert_array_equal(found, want)

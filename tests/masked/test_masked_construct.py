@@ -244,3 +244,30 @@ def test_formats_of_batches_alone_get_bits(spec: str) -> None:
         agree(found, reference(data, bits))
     vector = made(data[0], bits[0], "csf").asformat("(a) -> (a : batch)")
     agree(vector, reference(data[0], bits[0]))
+
+
+EVERY = [
+    "csr",
+    "csc",
+    "coo",
+    "dcsr",
+    "dcsc",
+    "dia",
+    "ell(3)",
+    "bsr(2, 2)",
+    "bsc(2, 2)",
+    "bitmap",
+    "nm(2, 4)",
+    "nm(1, 2)",
+]
+
+
+@pytest.mark.parametrize("spec", EVERY)
+def test_what_a_tensor_of_each_format_specifies(spec: str) -> None:
+    """What it stores, zeros of blocks and lanes included; padding of none."""
+    x = np.array([[0, 1.5, 0, 0], [2, 0, 0, 3], [0, 0, 0, 0], [0, 4, 5, 0]])
+    t = ow.asarray(x, format=spec)
+    stored = ow.Tensor._from_storage(t._storage.with_values(np.ones_like(np.asarray(t.values)), 0)).to_numpy() != 0
+    found = ow.masked_tensor(t).to_masked_array()
+    np.testing.assert_array_equal(~np.ma.getmaskarray(found), stored)
+    np.testing.assert_array_equal(found.filled(0), x)
