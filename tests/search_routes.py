@@ -189,7 +189,12 @@ def forms(name: str, arity: int, t: Any, reduction: bool = False) -> list[str]:
         and isinstance(getattr(np, NUMPY.get(name, name)), np.ufunc)
     ):
         found.append("out=")
-    if hasattr(torch, TORCH.get(name, name)) and not name_of(t).startswith(ODD_IN_TORCH.get(name, ("none",))):
+    few = name_of(t) in ("uint16", "uint32", "uint64")  # dtypes of which torch has few functions
+    if (
+        hasattr(torch, TORCH.get(name, name))
+        and not few
+        and not name_of(t).startswith(ODD_IN_TORCH.get(name, ("none",)))
+    ):
         found += ["torch"] * (2 if is_torch(t) else 1)
     return found
 
