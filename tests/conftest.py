@@ -12,12 +12,12 @@ import re
 import shutil
 import sys
 import tempfile
-import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from absent_libraries import why_skipped
 from hypothesis import HealthCheck, settings
 
 from openwork.checked import CHECKED
@@ -33,29 +33,6 @@ settings.register_profile("nightly", deadline=None, max_examples=5000, suppress_
 settings.register_profile("seeded", settings.get_profile("ci"), derandomize=False, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 _KERNELS = pytest.StashKey[str]()
-_TESTS = Path(__file__).resolve().parent
-_OPTIONAL = frozenset(
-    [
-        "torch",
-        "torch_geometric",
-        "pymetis",
-        "rich",
-        "matplotlib",
-        "h5py",
-        "pyarrow",
-        "zarr",
-        "dask",
-        "distributed",
-        "ml_dtypes",
-        "networkx",
-        "pandas",
-        "sklearn",
-        "xarray",
-        "expecttest",
-        "coverage",
-    ]
-)
-"""What the extras of pyproject.toml install. Without one of them the tests that import it are skipped."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,7 +76,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> pytest.CollectRep
     try:
         _ = collector.obj
     except collector.CollectError as error:
-        if reason := _absent(error.__cause__):
+        if reason := why_skipped(error.__cause__):
             place = str(collector.path), 0, reason
             return pytest.CollectReport(collector.nodeid, "skipped", place, [])  # type: ignore[arg-type]
     except (Exception, pytest.skip.Exception):
@@ -109,32 +86,21 @@ def pytest_make_collect_report(collector: pytest.Collector) -> pytest.CollectRep
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup() -> Iterator[None]:
-    return (yield from _skipped_where_absent())
+    return (yield from _skipped_wherewhy_skipped())
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Iterator[None]:
-    return (yield from _skipped_where_absent())
+    return (yield from _skipped_wherewhy_skipped())
 
 
-def _skipped_where_absent() -> Iterator[None]:
+def _skipped_wherewhy_skipped() -> Iterator[None]:
     try:
         return (yield)
     except ModuleNotFoundError as error:
-        if reason := _absent(error):
+        if reason := why_skipped(error):
             pytest.skip(reason)
         raise
-
-
-def _absent(error: BaseException | None) -> str | None:
-    """Why a test is skipped, where its own lines import an optional library that is not there.
-
-    What openwork's lines import in vain is a failure, whatever the library: it promises to do without.
-    """
-    if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] not in _OPTIONAL:
-        return None
-    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
-    return f"needs {error.name}" if Path(files[-1]).is_relative_to(_TESTS) else None
 
 
 @pytest.hookimpl(tryfirst=True)

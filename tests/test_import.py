@@ -127,7 +127,9 @@ NAMESPACES = (
 
 @pytest.mark.parametrize("name", NAMESPACES)
 def test_dir_of_a_public_module_lists_its_public_names(name: str) -> None:
-    for needed in {"dask": ("dask",), "nn": ("torch",), "compat": ("sparse",)}.get(name.partition(".")[0], ()):
+    for needed in {"dask": ("dask",), "nn": ("torch",), "torch": ("torch",), "compat": ("sparse",)}.get(
+        name.partition(".")[0], ()
+    ):
         pytest.importorskip(needed)
     module = import_module(f"openwork.{name}")
     assert [n for n in dir(module) if not n.startswith("__")] == sorted(module.__all__)
@@ -150,5 +152,5 @@ def test_what_needs_torch_says_so() -> None:
         "try: ow.nn\nexcept ModuleNotFoundError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "openwork.nn works with torch, which is not installed" in done.stdout
+    assert "openwork.nn and openwork.torch work with torch, which is not installed" in done.stdout
     assert "pip install 'openwork[torch]'" in done.stdout

@@ -29,6 +29,7 @@ LAYERS = (
         "caller",
         "imported",
         "quiet_interrupt",
+        "needs_torch",
     },
     {"format"},
     {"storage"},

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+from absent_libraries import OPTIONAL, why_skipped
 
 HERE = Path(__file__).parent
 COLLECTED = """
@@ -132,6 +132,18 @@ def test_thin_families_keep_a_share_and_every_value(request: pytest.FixtureReque
 
 def test_no_folder_of_tests_hides_a_library() -> None:
     """tests/ is on the path of imports: a folder tests/torch was torch, where torch is not installed."""
-    libraries = import_module("conftest")._OPTIONAL
-    assert "torch" in libraries
-    assert [p.name for p in HERE.iterdir() if p.name in libraries] == []
+    assert "torch" in OPTIONAL
+    assert [p.name for p in HERE.iterdir() if p.name in OPTIONAL] == []
+
+
+def test_an_import_in_vain_is_a_skip_where_a_test_asks_for_it_and_a_failure_where_openwork_does() -> None:
+    def reason(file: str, name: str) -> str | None:
+        code = compile(f"raise ModuleNotFoundError('absent', name={name!r})", str(HERE.parent / file), "exec")
+        with pytest.raises(ModuleNotFoundError) as caught:
+            exec(code, {})
+        return why_skipped(caught.value)
+
+    assert reason("tests/test_x.py", "torch.nn") == "needs torch.nn"
+    assert reason("docs/torch.md", "torch") == "needs torch"
+    assert reason("src/openwork/ops/x.py", "torch") is None
+    assert reason("tests/test_x.py", "a_misspelt_module") is None

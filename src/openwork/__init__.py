@@ -132,9 +132,7 @@ _when_imported("distributed.protocol.serialize", _register_frames)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OPTIONAL:
-        return _optional_module(name)
-    if name in _MODULES or name in _BY_NAME:
+    if name in (*_MODULES, *_BY_NAME, *_OPTIONAL):
         return import_module(f"{__name__}.{name}")
     home = _LAZY.get(name)
     if home is None:
@@ -148,17 +146,6 @@ def __getattr__(name: str) -> Any:
         value = with_hints(value)
     globals()[name] = value
     return value
-
-
-def _optional_module(name: str) -> Any:
-    """A module that may import torch. Raises ModuleNotFoundError that says how to install it, where it is not there."""
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        text = f"openwork.{name} works with torch, which is not installed\n  help: pip install 'openwork[torch]'"
-        raise ModuleNotFoundError(text, name="torch") from None
 
 
 def __dir__() -> list[str]:

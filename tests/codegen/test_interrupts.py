@@ -454,6 +454,7 @@ end.set()
 
 def test_no_lock_of_ours_stays_held_in_a_child() -> None:
     """All locks of all modules are held by another thread; in the child each can be had."""
+    pytest.importorskip("torch")
     script = """
 import importlib, os, pathlib, sys, threading
 import openwork

@@ -60,8 +60,7 @@ def to_torch(t: Tensor, layout: Any = None) -> Any:
 
 def torch_layout(t: Tensor) -> Any:
     """torch's layout that the format of `t` is, `torch.strided` for dense formats; None where it is none of torch's."""
-    import torch
-
+    torch = buffers.torch_module()
     if t.format.is_dense:
         return torch.strided
     layout = _torch_layout(t)
@@ -96,16 +95,14 @@ def _target_format(t: Tensor, kind: str) -> Any:
 
 
 def _tensor(x: Array) -> Any:
-    import torch
-
+    torch = buffers.torch_module()
     if buffers.is_torch(x):
         return x
     return buffers.as_array(x, like=torch.empty(0))
 
 
 def _coordinates(t: Tensor, layout: Layout) -> Any:
-    import torch
-
+    torch = buffers.torch_module()
     indices = _tensor(stacked_coordinates(t._storage)).to(torch.int64)
     dense = t.shape[layout.sparse :]
     values = _tensor(t.values).reshape(indices.shape[1], *dense)
@@ -113,8 +110,7 @@ def _coordinates(t: Tensor, layout: Layout) -> Any:
 
 
 def _compressed(t: Tensor, layout: Layout) -> Any:
-    import torch
-
+    torch = buffers.torch_module()
     s = t._storage
     batch, dense = t.shape[: layout.batch], t.shape[t.ndim - layout.dense :] if layout.dense else ()
     pos, crd = _tensor(s.pos[layout.level]), _tensor(s.crd[layout.level])

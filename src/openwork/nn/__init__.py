@@ -3,6 +3,9 @@ pruning of dense ones to them; tables with sparse gradients; layers over the edg
 
 from __future__ import annotations
 
+from .. import needs_torch as _needs_torch  # noqa: F401
+
+# isort: split
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from .attend import attend

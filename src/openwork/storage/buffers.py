@@ -50,6 +50,7 @@ __all__ = [
     "scalar_of",
     "to_numpy",
     "torch_dtype",
+    "torch_module",
     "zeros",
 ]
 
@@ -74,11 +75,14 @@ def itemsize(scalar: str) -> int:
     return _SIZES.get(scalar) or int(scalar[1:]) // 8
 
 
-def _torch() -> ModuleType:
+def torch_module() -> ModuleType:
+    """torch; UnsupportedError that says how to install it where it is not there."""
     try:
         import torch
     except ImportError as error:
-        raise UnsupportedError("torch buffers need torch\n  help: pip install torch, or use NumPy arrays") from error
+        raise UnsupportedError(
+            "torch is not installed\n  help: pip install 'openwork[torch]', or use NumPy's arrays"
+        ) from error
     return torch  # type: ignore[no-any-return,unused-ignore]
 
 
@@ -142,7 +146,7 @@ def numpy_dtype(scalar: str) -> np.dtype[Any]:
 @cache
 def torch_dtype(scalar: str) -> Any:
     """torch's dtype of a scalar type."""
-    return getattr(_torch(), _NAMES[scalar])
+    return getattr(torch_module(), _NAMES[scalar])
 
 
 def of_torch(x: object) -> bool:
@@ -278,7 +282,7 @@ def empty(n: int, scalar: str, like: Array) -> Array:
     """A fresh 1-D buffer of the library and device of `like`, uninitialised."""
     if isinstance(like, np.ndarray):
         return reserve(n, numpy_dtype(scalar))
-    return _of_torch(lambda: _torch().empty(n, dtype=torch_dtype(scalar), device=like.device))
+    return _of_torch(lambda: torch_module().empty(n, dtype=torch_dtype(scalar), device=like.device))
 
 
 def zeros(n: int, scalar: str, like: Array) -> Array:
@@ -286,7 +290,7 @@ def zeros(n: int, scalar: str, like: Array) -> Array:
     if isinstance(like, np.ndarray):
         reach("allocate")
         return np.zeros(n, numpy_dtype(scalar))
-    return _of_torch(lambda: _torch().zeros(n, dtype=torch_dtype(scalar), device=like.device))
+    return _of_torch(lambda: torch_module().zeros(n, dtype=torch_dtype(scalar), device=like.device))
 
 
 def _of_torch(make: Callable[[], Array]) -> Array:
@@ -378,14 +382,14 @@ def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
         refuse_recorded(x)
     x = bare(x)
     if str(x.dtype) == "torch.bfloat16":
-        out: np.ndarray[Any, Any] = x.view(_torch().int16).numpy().view(numpy_dtype("bf16"))
+        out: np.ndarray[Any, Any] = x.view(torch_module().int16).numpy().view(numpy_dtype("bf16"))
         return out
     with outside():
         return x.numpy()  # type: ignore[no-any-return]
 
 
 def _from_numpy(x: np.ndarray[Any, Any], like: Array) -> Array:
-    torch = _torch()
+    torch = torch_module()
     if scalar_name(x.dtype) == "bf16":
         return torch.from_numpy(_writable(x).view(np.int16)).view(torch.bfloat16).to(like.device)
     out = torch.from_numpy(_writable(x))

@@ -18,7 +18,8 @@ __all__ = ["AutogradMixin"]
 def _values(t: AutogradMixin, operation: str) -> Any:
     values = cast("Tensor", t)._storage.values
     if not is_torch(values):
-        raise UnsupportedError(f"{operation} needs torch values\n  help: give values as a torch tensor, or to_torch()")
+        remedy = "ow.asarray(t, like='torch') is over torch's memory"
+        raise UnsupportedError(f"{operation} needs torch values\n  help: {remedy}")
     return values
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..storage.buffers import as_array, buffer_of, is_array, is_torch, of_torch
+from ..storage.buffers import as_array, buffer_of, is_array, is_torch, of_torch, torch_module
 from ..storage.storage import Storage
 from ..storage.structure import keep
 from .tensor import Tensor
@@ -104,8 +104,7 @@ def in_library(t: Tensor, like: Any, operation: str, copy: bool | None = None) -
 
 def _torch_array(device: Any) -> Any:
     """An empty torch tensor on a device, the CPU's without."""
-    import torch
-
+    torch = torch_module()
     try:
         return torch.empty(0, device="cpu" if device is None else device)
     except (RuntimeError, AssertionError) as error:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import needs_torch as _needs_torch  # noqa: F401
+
+# isort: split
 import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
