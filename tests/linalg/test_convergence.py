@@ -301,3 +301,22 @@ def test_scipys_signatures() -> None:
     np.testing.assert_allclose(linalg.expm_multiply(t, B, 0, 1, 3), want)
     np.testing.assert_allclose(linalg.spsolve(t, B, "NATURAL"), np.linalg.solve(A / 10, B))
     np.testing.assert_allclose(linalg.spsolve(A=t, b=B, use_umfpack=False), np.linalg.solve(A / 10, B))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("solver", ["cg", "minres"])
+def test_a_matrix_that_is_not_hermitian_is_told(solver: str, dtype: type) -> None:
+    if solver == "minres" and dtype is np.complex128:
+        pytest.skip("real numbers only")
+    n = 40
+    line = sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n)).toarray().astype(dtype)
+    line[0, 1:2] += 0.5j if dtype is np.complex128 else 0
+    line[1:2, 0] += -0.5j if dtype is np.complex128 else 0
+    skew = line.copy()
+    skew[3, 4] += 1.5
+    b = np.ones(n, dtype)
+    for a, words in ((line, "more iterations"), (skew, f"A is not Hermitian, which {solver} needs: gmres")):
+        with pytest.warns(ow.ConvergenceWarning, match=words):
+            getattr(ow.linalg, solver)(ow.asarray(a, format="csr"), b, maxiter=2)
+        with pytest.warns(ow.ConvergenceWarning, match=words):
+            getattr(ow.linalg, solver)(lambda v, a=a: a @ v, b, maxiter=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 
@@ -93,6 +94,24 @@ def test_refusals() -> None:
         prune(torch.ones(3))  # type: ignore[arg-type]
     with pytest.raises(ow.ShapeError, match=r"expected: \(out, in\)"):
         SparseLinear(ow.asarray(torch.eye(3).to_sparse_csr()), torch.ones(4))
+    with pytest.raises(ow.ShapeError, match=r"weight \(\), bias \(\)"):
+        SparseLinear(3, 4)  # type: ignore[arg-type]
+    with pytest.raises(ow.DTypeError, match=r"a weight of torch.int64 has no gradient\n  help: weight.to"):
+        SparseLinear(ow.asarray(np.eye(3, dtype=int), format="csr"))
+
+
+def test_weights_of_other_libraries_keep_their_format() -> None:
+    """A format that torch has not was CSR in the layer, where the weight was over NumPy's memory."""
+    dense = np.eye(4, dtype=np.float32)
+    strips = ow.asarray(dense, format="(i, j) -> (j // 2 : dense, i : compressed, j % 2 : dense)")
+    for weight, format in (
+        (strips, strips.format),
+        (dense, ow.format("dense")),
+        (torch.eye(4).to_sparse(), ow.format("coo")),
+    ):
+        layer = SparseLinear(weight, np.zeros(4, np.float32))
+        assert layer.weight.format == format
+        assert torch.equal(layer(torch.eye(4)), torch.eye(4))
 
 
 def test_a_layer_keeps_the_storage_of_its_parameter() -> None:

@@ -55,13 +55,15 @@ class Iterations:
         self.step(self.count, lambda: float(state) * self.scale if value.ndim == 0 else self.norm(value))
 
 
-def warn(operation: str, iterations: int, residual: float, tolerance: float, reason: str = "") -> None:
+def warn(
+    operation: str, iterations: int, residual: float, tolerance: float, reason: str = "", remedy: str | None = None
+) -> None:
     """Warn the caller of a solver that it did not converge."""
     why = f", {reason}" if reason else ""
     message = (
         f"{operation}: no convergence after {iterations} iterations{why}"
         f"\n  expected a residual of norm {tolerance:.3g} at most; got {residual:.3g}"
-        f"\n  help: {_REMEDIES.get(operation, _REMEDY)}"
+        f"\n  help: {remedy or _REMEDIES.get(operation, _REMEDY)}"
     )
     if not np.isfinite(residual):
         message = (

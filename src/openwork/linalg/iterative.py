@@ -44,6 +44,14 @@ class _System:
         with np.errstate(all="ignore"):
             return float(np.linalg.norm(self.right.reshape(-1) - self.operator.matvec(x.reshape(-1))))
 
+    def is_hermitian(self) -> bool:
+        """Whether it looks so: (A u, v) = (u, A v) for two random vectors, by two products."""
+        u, v = np.random.default_rng(0).standard_normal((2, len(self.right)))
+        with np.errstate(all="ignore"):
+            au, av = self.operator.matvec(u), self.operator.matvec(v)
+            scale = np.linalg.norm(au) * np.linalg.norm(v) + np.linalg.norm(u) * np.linalg.norm(av)
+            return bool(abs(np.vdot(v, au) - np.vdot(av, u)) <= 1e3 * np.finfo(self.dtype).eps * scale)
+
 
 def _system(name: str, a: Any, b: Any, must_be_square: bool = True) -> _System:
     right, to_result = right_side(b, a)
@@ -152,7 +160,11 @@ def _check_tolerance(name: str, system: _System, x: Array, info: int, iterations
     tolerance = max(relative * float(np.linalg.norm(system.right)), options.get("atol") or 0.0)
     if residual <= tolerance:
         return 0
-    warn(name, iterations, residual, tolerance, "which broke down" if info < 0 else "")
+    reason = "which broke down" if info < 0 else ""
+    if name in ("cg", "minres") and not system.is_hermitian():
+        warn(name, iterations, residual, tolerance, reason, f"A is not Hermitian, which {name} needs: gmres, bicgstab")
+    else:
+        warn(name, iterations, residual, tolerance, reason)
     return info
 
 

@@ -10,7 +10,6 @@ import torch
 from ..errors import DTypeError, ShapeError
 from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
-from ..storage.buffers import is_torch
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from ..torch import traced
@@ -33,7 +32,8 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    weight : Tensor of shape (out_features, in_features); its values become a parameter, its structure is constant
+    weight : Tensor of shape (out_features, in_features), or what `asarray` takes; its values become a parameter, its
+        structure is constant
     bias : torch tensor of shape (out_features,), or None
 
     Guarantees: equal to torch.nn.Linear with the dense weight; the gradient has the weight's structure, and nothing
@@ -51,13 +51,16 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
     torch.Size([2, 3])
     """
 
-    def __init__(self, weight: Tensor, bias: torch.Tensor | None = None) -> None:
+    def __init__(self, weight: Any, bias: torch.Tensor | None = None) -> None:
         super().__init__()
-        if weight.ndim != 2 or (bias is not None and tuple(bias.shape) != weight.shape[:1]):
+        t = asarray(weight, like="torch").detach()
+        bias = None if bias is None else torch.as_tensor(bias)
+        if t.ndim != 2 or (bias is not None and tuple(bias.shape) != t.shape[:1]):
             got = "None" if bias is None else tuple(bias.shape)
-            raise ShapeError(f"SparseLinear: weight {weight.shape}, bias {got}\n  expected: (out, in) and (out,)")
-        t = weight.detach() if is_torch(weight.values) else asarray(weight.to_torch())
-        self.out_features, self.in_features = weight.shape
+            raise ShapeError(f"SparseLinear: weight {tuple(t.shape)}, bias {got}\n  expected: (out, in) and (out,)")
+        if not (t.values.is_floating_point() or t.values.is_complex()):
+            raise DTypeError(f"SparseLinear: a weight of {t.dtype} has no gradient\n  help: weight.to(torch.float32)")
+        self.out_features, self.in_features = t.shape
         self.values = torch.nn.Parameter(t.values.clone())
         is_frozen = isinstance(bias, torch.nn.Parameter) and not bias.requires_grad
         self.bias = None if bias is None else torch.nn.Parameter(bias.detach().clone(), not is_frozen)

@@ -18,7 +18,6 @@ import torch_geometric.nn as layers
 from ..errors import ShapeError, UnsupportedError
 from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
-from ..storage.buffers import is_torch
 from ..tensor.tensor import Tensor
 from .graphs import normalized_adjacency
 
@@ -36,7 +35,7 @@ class _TakesTensors:
         edge_index = given.get("edge_index")
         if not isinstance(edge_index, Tensor):
             return super().forward(*args, **kwargs)  # type: ignore[misc]
-        t = edge_index if is_torch(edge_index.values) else asarray(edge_index.to_torch())
+        t = asarray(edge_index, like="torch")
         x = given["x"]
         source = x[0] if isinstance(x, tuple | list) else x
         if t.ndim != 2 or source.shape[self.node_dim] != t.shape[1]:
