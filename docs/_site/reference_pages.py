@@ -29,7 +29,7 @@ OTHERS = {
         "Tensors from buffers",
         ("interop.constructors", "interop.layouts", "interop.sklearn"),
     ),
-    "formats": ("Formats", ()),
+    "formats": ("Formats: openwork.format", ()),
     "plans": (
         "Plans, lazy tensors, semirings",
         ("fusion.explain", "fusion.program", "tensor.lazy", "runtime.semirings"),
@@ -98,6 +98,7 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
             ),
         )
     for key, title in MODULES.items():
+        title += f": openwork.{key}"  # the page that explains it has the plain title
         try:
             module = import_module(f"openwork.{key}")
         except ImportError as error:
