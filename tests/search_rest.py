@@ -94,7 +94,7 @@ def rest(d: Any) -> Case:
 
     def wanted() -> Any:
         found = theirs(a, k)
-        if not is_torch(t) or dtype == "none":
+        if found is None or not is_torch(t) or dtype == "none":
             return found
         return Want(found.astype("int64") if found.dtype == np.uint64 else found, _result(dtype, t, found))
 
