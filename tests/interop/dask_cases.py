@@ -54,6 +54,7 @@ CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "where": lambda a, b, xp: xp.where(a > 0.7, a, b),
     "where with a number": lambda a, b, xp: xp.where(a > 0.7, a, 0),
     "isin": lambda a, b, xp: xp.isin(a, [0.0]),
+    "add, dtype": lambda a, b, xp: xp.add(a, b, dtype="f4"),
     "digitize": lambda a, b, xp: xp.digitize(a, np.array([0.3, 0.7])),
     "zeros_like": lambda a, b, xp: xp.zeros_like(a),
     "ones_like": lambda a, b, xp: xp.ones_like(a),

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...interop.sources import asarray
 from ...runtime.operation import namespace
+from ...storage.buffers import numpy_dtype
 from ...tensor.dtypes import isdtype
 from ...tensor.tensor import Tensor
 from ..axes import axes_of
@@ -63,6 +64,13 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """The running product along an axis, of all elements without."""
     t, axis = _operand_and_axis(a, axis)
     return namespace().cumulative_prod(t, axis=axis, dtype=dtype)
+
+
+@numpy_function("can_cast")
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether values of a dtype may be those of another by NumPy's rule; a Tensor stands for its dtype."""
+    given, target = (numpy_dtype(x._storage.scalar) if isinstance(x, Tensor) else x for x in (from_, to))
+    return np.can_cast(given, target, casting)  # type: ignore[arg-type]
 
 
 @numpy_function("einsum")
