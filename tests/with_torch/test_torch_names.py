@@ -53,6 +53,8 @@ def test_functions_that_are_methods() -> None:
     out.sum().backward()
     assert t.grad is not None
     s = t.detach()
+    empty = torch.empty_like(s, dtype=torch.float32)
+    assert (empty.nse, empty.shape, empty.dtype) == (0, s.shape, torch.float32)
     assert torch.equal(torch.nextafter(s, 2 * s).to_dense(), torch.nextafter(D, 2 * D))
 
 

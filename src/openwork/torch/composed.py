@@ -342,9 +342,9 @@ def logsumexp(t: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return softmax.logsumexp(_as_floating(t), dim if t.ndim else None, keepdims=keepdim)
 
 
-@torch_function("zeros_like")
+@torch_function("zeros_like", "empty_like")
 def zeros_like(t: Tensor, **options: Any) -> Tensor:
-    """A Tensor of zeros, of the shape of another one, with no element stored."""
+    """A Tensor of zeros, of the shape of another one, with no element stored: torch's empty sparse tensor too."""
     return full_like(t, 0, **options)
 
 
