@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .errors import DTypeError
 
 __all__ = ["real"]
 
 
-def real(value: Any, operation: str, name: str) -> float:
-    """`value` as a Python float. Raises DTypeError, a TypeError, for what is no real number."""
+def real(value: Any, operation: str, name: str, *, boolean: bool = True) -> float:
+    """`value` as a Python float; True and False are 1 and 0 where `boolean` says so, as in `integers.integer`.
+
+    Raises DTypeError, a TypeError, for what is no real number.
+    """
     if type(value) is float:
         return value
     try:
-        if isinstance(value, str | bytes | bytearray) or getattr(value, "ndim", None):
+        no_number = isinstance(value, str | bytes | bytearray) or (not boolean and isinstance(value, bool | np.bool_))
+        if no_number or getattr(value, "ndim", None):
             raise TypeError
         return float(value)
     except (TypeError, ValueError):

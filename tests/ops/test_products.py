@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+import sys
 from typing import Any
 
 import numpy as np
@@ -508,10 +509,21 @@ def test_products_with_a_fill_value_are_in_the_dtype_of_the_result(
     np.testing.assert_array_equal(np.asarray(got.to_numpy() if isinstance(got, ow.Tensor) else got), want)
 
 
-@pytest.mark.parametrize("fill", [np.inf, -np.inf, np.nan])
-def test_products_with_a_fill_value_that_is_not_finite_are_refused(fill: float) -> None:
-    """Stored elements less an infinity are lost: a row of numbers alone was NaN."""
-    t = ow.asarray(np.array([[1.0, fill], [2.0, 3.0]]), format="coo", fill_value=fill)
-    with pytest.raises(ow.UnsupportedError, match="fill value"):
-        t @ np.ones(2)
-    assert (t.asformat("dense") @ np.ones(2))[1] == 5
+@pytest.mark.parametrize("like", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("fill", [np.inf, -np.inf, np.nan, 1e30, -1e20])
+def test_values_are_not_lost_beside_a_fill_value(
+    fill: float, dtype: str, like: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stored elements less such a number are it: a row of numbers alone was NaN, or 0."""
+    monkeypatch.setattr(sys.modules["openwork.ops.products.matmul"], "STEP", 4)
+    a = np.array([[1.0, fill, 2.0], [2.0, 3.0, 4.0], [fill, fill, 1.0], [3.0, 4.0, 5.0]], dtype)
+    x = np.array([[1.0, -2.0], [3.0, 0.5], [2.0, 1.0]], dtype)
+    t = ow.asarray(ow.asarray(a, format="csr", fill_value=a.dtype.type(fill)), like=like)
+    dense = ow.asarray(ow.asarray(x), like=like).to_dense()
+    with np.errstate(all="ignore"):
+        for got, want in (
+            (t @ dense, a @ x), (t @ dense[:, 0], a @ x[:, 0]), (dense.T @ t.T, x.T @ a.T), (dense[:, 1] @ t.T, x[:, 1] @ a.T),
+            (ow.stack([t, t]) @ dense, np.stack([a, a]) @ x), (t[:0] @ dense, a[:0] @ x),
+        ):  # fmt: skip
+            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)

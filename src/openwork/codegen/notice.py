@@ -69,7 +69,7 @@ def set_compile_notice(seconds: float | None) -> None:
     >>> ow.set_compile_notice(before)
     """
     if seconds is not None:
-        seconds = real(seconds, "set_compile_notice", "seconds")
+        seconds = real(seconds, "set_compile_notice", "seconds", boolean=False)
         if not seconds >= 0:
             raise ValueError(f"set_compile_notice: expected 0 seconds or more, or None, got {seconds}")
     _wait.after, _wait.seconds, _wait.said = seconds, 0.0, False

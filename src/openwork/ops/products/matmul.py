@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError, UnsupportedError
+from ...errors import ShapeError
 from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
+from ...ir.types import COMPLEX, FLOATS
 from ...late import late
 from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.prepared import prepared_product
 from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import operation
+from ...runtime.outer_ranges import STEP
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
-from ...storage.buffers import Array, cast, is_torch, library_of, scalar_of
+from ...storage.buffers import Array, cast, dtype_of, is_torch, length, library_of, scalar_of
 from ...storage.storage import Storage
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
@@ -29,6 +31,8 @@ from .prepared_products import remember_product
 from .spgemm import sparse_matmul
 
 __all__ = ["matmul"]
+
+_EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52, "c64": 2.0**-23, "c128": 2.0**-52}
 
 
 @operation(
@@ -196,21 +200,51 @@ def _drop_unit_dims(view: Strided, dims: tuple[int, ...]) -> Strided:
 def _filled_product(storage: Storage, array: Array, left: bool) -> Array:
     """The product of a storage whose fill value f is not 0: that of its values less f, and f times the array's sums.
 
-    All in the dtype of the result, as less than f may not be in that of the storage; bool is counted in int64.
+    All in the dtype of the result, as less than f may not be in that of the storage; bool is counted in int64. Where
+    values less f would lose their digits, ranges of the tensor are dense in turn: O(size) time, and memory for a range.
     """
     fill = storage.fill_value
-    if not np.isfinite(fill):
-        raise UnsupportedError(
-            f"matmul of a tensor with fill value {fill}, which every product of an unspecified element would be added"
-            ' to\n  help: asformat("dense") it, or with_values(..., fill_value=0)'
-        )
     scalar = promote((storage.scalar, scalar_of(array)), library_of(array))
     counted = "i64" if scalar == "bool" else scalar
     fill, array = (int(fill) if isinstance(fill, bool) else fill), cast(array, counted)
+    if _loses_values(storage):
+        product = _product_by_ranges(Tensor._from_storage(storage).astype(dtype_of(counted, array)), array, left)
+        return cast(product, scalar)
     less = Tensor._from_storage(storage.with_values(cast(storage.values, counted) - fill, 0))
     result = _product(less, array) if left else _product(array, less)
     result = result + _fill_contribution(fill, array, left, storage.shape)
     return cast(result != 0 if scalar == "bool" else result, scalar)
+
+
+def _loses_values(s: Storage) -> bool:
+    """Whether a fill value is infinite, NaN, or so large that the largest value less it has half of its digits left."""
+    if s.scalar not in (*FLOATS, *COMPLEX):
+        return False
+    if not np.isfinite(s.fill_value) or not length(s.values):
+        return not np.isfinite(s.fill_value)
+    largest = float(abs(s.values).max())
+    return not abs(s.fill_value) * _EPSILON[s.scalar] ** 0.5 <= largest
+
+
+def _product_by_ranges(t: Tensor, array: Array, left: bool) -> Array:
+    """The product, of ranges of rows or columns of a matrix made dense in turn; of other ranks at once."""
+    if t.ndim != 2:
+        dense = t.to_dense()
+        return dense_matmul(dense, array) if left else dense_matmul(array, dense)
+    n, width = t.shape if left else t.shape[::-1]
+    step = max(1, STEP // max(width, 1))
+    parts = []
+    for first in range(0, n, step) if n else [0]:
+        if left:
+            parts.append(dense_matmul(t[first : first + step].to_dense(), array))
+        else:
+            parts.append(dense_matmul(array, t[:, first : first + step].to_dense()))
+    axis = -1 if not left or array.ndim == 1 else -2
+    if is_torch(array):
+        import torch
+
+        return torch.cat(parts, axis)
+    return np.concatenate(parts, axis)
 
 
 def _fill_contribution(fill: Any, array: Array, left: bool, sparse: tuple[int, ...]) -> Array:
