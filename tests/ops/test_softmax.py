@@ -41,6 +41,18 @@ def test_logsumexp(spec: str, fill: float) -> None:
     assert ow.logsumexp(t, 0, keepdims=True).shape == (1, 12)
 
 
+@pytest.mark.parametrize("like", ["numpy", "torch"])
+@pytest.mark.parametrize("fill", [np.inf, -np.inf, np.nan, 1e30])
+def test_logsumexp_with_a_fill_value_that_is_no_ordinary_number(fill: float, like: str) -> None:
+    """It counts where an element is unspecified, and nowhere else."""
+    array = np.array([[1.0, fill, 2.0], [1.0, 2.0, 3.0], [fill, fill, fill]])
+    t = ow.asarray(ow.asarray(array, format="csr", fill_value=fill), like=like)
+    with np.errstate(all="ignore"):
+        for axis in (0, 1):
+            got, want = ow.logsumexp(t, axis).to_numpy(), np.logaddexp.reduce(array, axis)
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 def test_large_elements_do_not_overflow() -> None:
     t = ow.asarray(np.array([[1000.0, 0.0], [-1000.0, -1001.0]]), format="csr")
     np.testing.assert_allclose(ow.softmax(t, 1).to_numpy(), [[1, 0], [1 / (1 + np.exp(-1)), 1 / (1 + np.e)]])

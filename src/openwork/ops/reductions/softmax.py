@@ -124,8 +124,8 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     total = contract(sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
     absent = unspecified_counts(s, axes)
     if absent is not None:
-        fill_exponent = apply("min", s.fill_value - largest, 0.0)
-        total = total + cast(_array(absent), s.scalar) * apply("exp", fill_exponent)
+        count = cast(_array(absent), s.scalar)
+        total = total + count * apply("exp", _where(count > 0, s.fill_value - largest, -math.inf))
     return reduced_tensor(_array(apply("log", total)) + largest, t, axes, keepdims)
 
 
@@ -135,6 +135,15 @@ def _floating(t: Tensor) -> Tensor:
 
 def _array(x: Any) -> Array:
     return x if is_torch(x) else np.asarray(x)
+
+
+def _where(condition: Array, x: Array, other: float) -> Array:
+    """`x` where the condition holds, a number elsewhere."""
+    if is_torch(x):
+        import torch
+
+        return torch.where(condition, x, other)
+    return np.where(condition, x, x.dtype.type(other))
 
 
 def _where_finite(x: Array) -> Array:
