@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import ShapeError, UnsupportedError
 from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...ir.types import COMPLEX, FLOATS
@@ -20,7 +20,7 @@ from ...runtime.operation import operation
 from ...runtime.outer_ranges import STEP
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
-from ...storage.buffers import Array, cast, dtype_of, is_torch, length, library_of, scalar_of
+from ...storage.buffers import Array, cast, dtype_of, is_torch, library_of, scalar_of
 from ...storage.storage import Storage
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
@@ -31,6 +31,9 @@ from .prepared_products import remember_product
 from .spgemm import sparse_matmul
 
 __all__ = ["matmul"]
+
+_VISITED = 1 << 37
+"""Elements that are worth a visit each: some minutes."""
 
 _EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52, "c64": 2.0**-23, "c128": 2.0**-52}
 
@@ -217,17 +220,25 @@ def _filled_product(storage: Storage, array: Array, left: bool) -> Array:
 
 
 def _loses_values(s: Storage) -> bool:
-    """Whether a fill value is infinite, NaN, or so large that the largest value less it has half of its digits left."""
+    """Whether a fill value is infinite, NaN, or so large that a value less it keeps less than half of its digits."""
     if s.scalar not in (*FLOATS, *COMPLEX):
         return False
-    if not np.isfinite(s.fill_value) or not length(s.values):
-        return not np.isfinite(s.fill_value)
-    largest = float(abs(s.values).max())
-    return not abs(s.fill_value) * _EPSILON[s.scalar] ** 0.5 <= largest
+    if not np.isfinite(s.fill_value):
+        return True
+    sizes = abs(s.values)
+    return bool(((sizes > 0) & (sizes < abs(s.fill_value) * _EPSILON[s.scalar] ** 0.5)).any())
 
 
 def _product_by_ranges(t: Tensor, array: Array, left: bool) -> Array:
-    """The product, of ranges of rows or columns of a matrix made dense in turn; of other ranks at once."""
+    """The product, of ranges of rows or columns of a matrix made dense in turn; of other ranks at once.
+
+    Raises UnsupportedError for tensors of which every element cannot be visited.
+    """
+    if t.size > _VISITED:
+        raise UnsupportedError(
+            f"matmul of a tensor of shape {t.shape} whose fill value {t.fill_value} hides the digits of its elements"
+            "\n  help: with_values(A.values, fill_value=0), and add what the fill value gives"
+        )
     if t.ndim != 2:
         dense = t.to_dense()
         return dense_matmul(dense, array) if left else dense_matmul(array, dense)
