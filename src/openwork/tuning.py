@@ -191,6 +191,10 @@ RANGE_VALUES = _tuned(
     1 << 21, "values", "of a range of the outermost dimension, for what takes a temporary buffer for each element",
     "16 MB of float64, which stay in the cache of the last level",
 )  # fmt: skip
+VISITED_ELEMENTS = _tuned(
+    1 << 37, "elements", "up to which a product visits each, stored or not, where its fill value hides digits",
+    "about two minutes of dense products in memory",
+)  # fmt: skip
 CHECK_IN_NUMPY = _tuned(
     4096, "coordinates", "up to which NumPy checks invariants more quickly than a kernel is fetched",
     "set with 647b543",

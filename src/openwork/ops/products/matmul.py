@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import tuning
 from ...errors import ShapeError, UnsupportedError
 from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
@@ -31,9 +32,6 @@ from .prepared_products import remember_product
 from .spgemm import sparse_matmul
 
 __all__ = ["matmul"]
-
-_VISITED = 1 << 37
-"""Elements that are worth a visit each: some minutes."""
 
 _EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52, "c64": 2.0**-23, "c128": 2.0**-52}
 
@@ -234,7 +232,7 @@ def _product_by_ranges(t: Tensor, array: Array, left: bool) -> Array:
 
     Raises UnsupportedError for tensors of which every element cannot be visited.
     """
-    if t.size > _VISITED:
+    if t.size > tuning.VISITED_ELEMENTS:
         raise UnsupportedError(
             f"matmul of a tensor of shape {t.shape} whose fill value {t.fill_value} hides the digits of its elements"
             "\n  help: with_values(A.values, fill_value=0), and add what the fill value gives"
