@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+
+import numpy as np
 import pytest
 import torch
 from torch_matrix import compare, make
@@ -84,3 +87,19 @@ def test_dense_sizes() -> None:
     s, t = (ow.sparse_coo_tensor(torch.tensor([[0, 1]]), torch.ones(2, n), (2, n)) for n in (3, 4))
     with pytest.raises(ow.ShapeError, match="broadcast"):
         s + t
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
+def test_what_torch_has_no_kernel_for_is_a_dtype_error(dtype: str) -> None:
+    """torch stores these and computes little with them: an operation works, or says what to do."""
+    array = np.array([[0, 3, 0], [5, 0, 7]], dtype)
+    t = ow.asarray(ow.asarray(array, format="csr"), like="torch")
+    with pytest.raises(ow.DTypeError, match=r"sort: torch does not compute with torch.uint[\s\S]*help: astype"):
+        ow.sort(t)
+    for name in ("sum", "prod", "min", "max", "cumulative_sum", "diagonal", "trace", "sort", "median", "unique_values"):
+        function = getattr(ow, name)
+        options = {"axis": 1} if name in ("cumulative_sum", "sort") else {}
+        with contextlib.suppress(ow.DTypeError):
+            np.testing.assert_array_equal(
+                function(t, **options).to_numpy(), function(ow.asarray(array), **options).to_numpy()
+            )

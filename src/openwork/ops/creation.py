@@ -21,8 +21,8 @@ from ..integers import extents, integer, integers
 from ..interop.sources import asarray
 from ..reals import real
 from ..runtime.formats import resolve_format
+from ..runtime.library_errors import check_room, sized
 from ..runtime.operation import operation
-from ..runtime.too_large import check_room, sized
 from ..storage import buffers
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage, check_extents

@@ -16,8 +16,8 @@ from ..format import coo
 from ..integers import extents
 from ..interruptible import LONG, whole
 from ..reals import real
+from ..runtime.library_errors import check_room, sized
 from ..runtime.operation import operation
-from ..runtime.too_large import check_room, sized
 from ..storage import buffers
 from ..storage.specified import Ints
 from ..storage.storage import Storage, check_extents

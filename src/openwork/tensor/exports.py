@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..late import late
-from ..runtime.too_large import FAILURES, size_error, sized
+from ..runtime.library_errors import FAILURES, library_error, sized
 from ..storage import buffers
 from ..storage.buffers import Array
 
@@ -72,7 +72,7 @@ class Exports:
                 return written(self, out)  # type: ignore[arg-type]  # the mixin of Tensor
             return to_dense(self)  # type: ignore[arg-type]
         except FAILURES as error:
-            refused = size_error("to_dense", error, (self,))
+            refused = library_error("to_dense", error, (self,))
             if refused is None:
                 raise
             raise refused from None

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..late import late
 from ..runtime.gradient_hook import rule, with_grad_parameter
+from ..runtime.library_errors import FAILURES, library_error
 from ..runtime.operation import block
-from ..runtime.too_large import FAILURES, size_error
 from ..storage.buffers import is_torch
 from ..tables import ATTRIBUTES, LAZY, MASKED, METHODS, PLACES
 from .numpy_names import accepts, by_numpy, by_numpys_arguments, standard_arguments
@@ -155,7 +155,7 @@ def _bound(name: str) -> Callable[..., Any]:
         try:
             return function(self, **options)
         except FAILURES as error:
-            refused = size_error(name, error, (self,))
+            refused = library_error(name, error, (self,))
             if refused is None:
                 raise
             raise refused from None

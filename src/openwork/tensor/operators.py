@@ -11,7 +11,7 @@ from ..ir.operations import INFIX
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..runtime.gradient_hook import rule
-from ..runtime.too_large import FAILURES, size_error
+from ..runtime.library_errors import FAILURES, library_error
 from ..tables import OPERATORS
 from .inplace import make_writable, replace_storage, store_result
 from .python_protocol import PythonProtocol
@@ -55,7 +55,7 @@ def _elementwise(op: str, a: Any, b: Any) -> Any:
     try:
         return elementwise(op, a, b)
     except FAILURES as error:
-        too_large = size_error("elementwise", error, (a, b))
+        too_large = library_error("elementwise", error, (a, b))
         if too_large is None:
             raise
         raise too_large from None
@@ -96,7 +96,7 @@ def _binary(op: str) -> Callable[[Any, Any], Any]:
         try:
             return elementwise(op, self, other)
         except FAILURES as error:
-            too_large = size_error("elementwise", error, (self, other))
+            too_large = library_error("elementwise", error, (self, other))
             if too_large is None:
                 raise
             raise too_large from None
@@ -183,7 +183,7 @@ class Operators(PythonProtocol):
             try:
                 return matmul(self, other)
             except FAILURES as error:
-                refused = size_error("matmul", error, (self, other))
+                refused = library_error("matmul", error, (self, other))
                 if refused is None:
                     raise
                 raise refused from None
@@ -194,7 +194,7 @@ class Operators(PythonProtocol):
             try:
                 return matmul(other, self)
             except FAILURES as error:
-                refused = size_error("matmul", error, (other, self))
+                refused = library_error("matmul", error, (other, self))
                 if refused is None:
                     raise
                 raise refused from None

@@ -16,7 +16,7 @@ from ..runtime.conversion.convert import convert
 from ..runtime.conversion.iso import own_value
 from ..runtime.formats import dense_format, promises_less, resolve_format
 from ..runtime.layouts import Layout, layout_of
-from ..runtime.too_large import sized
+from ..runtime.library_errors import sized
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
 from ..storage.iso import alive, lent, spread

@@ -28,11 +28,11 @@ from ...runtime.leading_slice import (
     slice_outer,
     take_outer,
 )
+from ...runtime.library_errors import sized
 from ...runtime.locate import ABSENT, SEVERAL, locator
 from ...runtime.outer_ranges import ranges_of
 from ...runtime.overrides import answering
 from ...runtime.prepared_moves import key_part, learn, recall
-from ...runtime.too_large import sized
 from ...storage.buffers import is_torch, length, to_numpy
 from ...storage.iso import alive, spread
 from ...storage.storage import Storage

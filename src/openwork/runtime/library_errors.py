@@ -1,4 +1,4 @@
-"""An array library's error about an array that is too large -> a SizeError that names the operation and the bytes."""
+"""An array library's error about an array's size, or a dtype without a kernel -> one that names the operation."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..errors import SizeError
+from ..errors import DTypeError, SizeError
 from ..storage.storage import LARGEST
 
-__all__ = ["FAILURES", "check_room", "size_error", "sized"]
+__all__ = ["FAILURES", "check_room", "library_error", "sized"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FAILURES = (MemoryError, ValueError, OverflowError, RuntimeError)
-"""Types of errors that array libraries raise for an array that is too large."""
+"""Types of errors that array libraries raise for an array that is too large, and for a dtype without a kernel."""
 _PHRASES = (
     "array is too big",
     "Maximum allowed dimension exceeded",
@@ -29,10 +29,20 @@ _PHRASES = (
 )
 
 
-def size_error(operation: str, error: BaseException, operands: Iterable[Any]) -> SizeError | None:
-    """The SizeError of an operation on these operands, where the error is about an array's size; else None."""
+_NO_KERNEL = ("not implemented for '", "Overflow when unpacking long")
+"""torch's words where it has no kernel for a dtype: of unsigned integers beyond uint8 for most operations."""
+
+
+def library_error(operation: str, error: BaseException, operands: Iterable[Any]) -> SizeError | DTypeError | None:
+    """The error of an operation on these operands, where the library's is about an array's size or dtype; else None."""
     if isinstance(error, SizeError):
         return None
+    if type(error) in (NotImplementedError, ValueError) and any(phrase in str(error) for phrase in _NO_KERNEL):
+        dtypes = ", ".join(dict.fromkeys(str(x.dtype) for x in operands if hasattr(x, "dtype")))
+        return DTypeError(
+            f"{operation}: torch does not compute with {dtypes or 'this dtype'}: {error}"
+            '\n  help: astype("int64"), or asarray(A, like="numpy")'
+        )
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if isinstance(error, MemoryError) and isinstance(shape, tuple) and dtype is not None:
         extents, itemsize = shape, np.dtype(dtype).itemsize
@@ -72,7 +82,7 @@ def sized(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except FAILURES as error:
-            size_failure = size_error(name, error, args)
+            size_failure = library_error(name, error, args)
             if size_failure is None:
                 raise
             raise size_failure from None
