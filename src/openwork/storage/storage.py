@@ -282,8 +282,10 @@ class Storage:
         return self.mapped(copied)
 
     def with_values(self, values: Array, fill_value: Any = None) -> Storage:
-        """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given."""
-        fill = self.fill_value if fill_value is None else fill_value
+        """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given.
+
+        A given one is of the kind of the values: 0 beside floats is 0.0.
+        """
         numpy = type(values) is np.ndarray
         if not numpy and not isinstance(values, np.ndarray):
             if values._is_zerotensor():
@@ -291,6 +293,7 @@ class Storage:
             if not values.is_contiguous():  # torch's gradient of a sum
                 values = values.contiguous()
         scalar = scalar_of(values)
+        fill = self.fill_value if fill_value is None else python_scalar(fill_value, scalar)
         out = self.over(self._structure or self.structure, scalar, fill, values)
         if self._addresses is not None and (numpy or library_of(values) == "numpy" or not is_recorded(values)):
             out._addresses = (*self._addresses[:-1], address(values))
