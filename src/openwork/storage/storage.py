@@ -293,7 +293,9 @@ class Storage:
             if not values.is_contiguous():  # torch's gradient of a sum
                 values = values.contiguous()
         scalar = scalar_of(values)
-        fill = self.fill_value if fill_value is None else python_scalar(fill_value, scalar)
+        fill = self.fill_value if fill_value is None else fill_value
+        if fill_value is not None and (scalar != self.scalar or type(fill) is not type(self.fill_value)):
+            fill = python_scalar(fill, scalar)
         out = self.over(self._structure or self.structure, scalar, fill, values)
         if self._addresses is not None and (numpy or library_of(values) == "numpy" or not is_recorded(values)):
             out._addresses = (*self._addresses[:-1], address(values))
