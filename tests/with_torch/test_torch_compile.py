@@ -195,7 +195,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "relu": lambda t: torch.relu(t - 0.5) * 2,
     "two of one structure": lambda t: t + t,
     "two structures": lambda t: t * (t > 0.5) + t,
-    "products": lambda t: (t @ t.mT) @ X[:6],
+    "products": lambda t: (t @ t.mT) @ X[:4],
     "moved": lambda t: torch.cat([t[1:3], t.mT.mT], 0).asformat("csc"),
     "one structure": lambda t: (t.with_values(t.values * 3), t.detach() * 2),
     "from dense": lambda t: ow.asarray(torch.relu(t.to_dense() - 0.5), format="coo"),
