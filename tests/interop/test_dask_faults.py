@@ -25,6 +25,8 @@ import dask, numpy as np, openwork as ow
 from distributed import Client, LocalCluster
 from dask_methods import methods
 
+# a local cluster gives up workers that are not back by then, which one that was killed again may not be
+dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
 options = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1", memory_limit="1GiB")
 
 def checked(name, call, expected):
