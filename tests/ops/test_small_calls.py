@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 import sys
 import warnings
@@ -30,17 +31,10 @@ FIBRES = ow.asarray(X.reshape(3, 2, 8), format="csf")
 
 
 def calls(function: Callable[[], Any]) -> int:
-    """Python functions that a function enters once all is prepared, its own left out.
-
-    The least of three: a collection of garbage that falls into a call enters finalisers.
-    """
+    """Python functions that a function enters once all is prepared, its own left out."""
     short_call.ready()
     for _ in range(12):
         function()
-    return min(_calls_once(function) for _ in range(3))
-
-
-def _calls_once(function: Callable[[], Any]) -> int:
     count = 0
 
     def visit(_frame: Any, event: str, _arg: Any) -> None:
@@ -48,11 +42,14 @@ def _calls_once(function: Callable[[], Any]) -> int:
         count += event == "call"
 
     before = sys.getprofile()
+    gc.collect()
+    gc.disable()  # a collection that falls into the call enters finalisers
     sys.setprofile(visit)
     try:
         function()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return count - 1
 
 
