@@ -174,8 +174,8 @@ class CompilerBug(RuntimeError):
 
     Examples
     --------
-    >>> from openwork.ir.text import parse
-    >>> parse("def f(n: i64):\\n    m = n + k")  # a kernel, as the compiler writes them
+    >>> import openwork.ir.text
+    >>> openwork.ir.text.parse("def f(n: i64):\\n    m = n + k")  # a kernel, as the compiler writes them
     Traceback (most recent call last):
     ...
     openwork.errors.CompilerBug: loop IR text, line 2: unknown name 'k'; known: n

@@ -18,13 +18,11 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
 from ..errors import CompilerBug, FormatError, UnsupportedError
-from ..format import format as parse
 from ..format.format import Format
 from ..interop.constructors import asarray
 from ..interop.layouts import sparse_coo_tensor
@@ -34,19 +32,9 @@ from ..storage.buffers import address, scalar_of, torch_dtype
 from ..storage.invariants import check_layout
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
+from .call_text import Node, constant, decoded, format_of, parsed
 
-__all__ = ["Result", "describe", "format_of", "sample_result"]
-
-Node: TypeAlias = "tuple[Any, ...]"
-"""An argument or result: its kind, then what that kind has.
-
-    ("tensor", format, scalar, fill value, shape, held, dtypes, places)    held: "-p-c", a letter for each buffer
-    ("masked", whether of rank 0, its tensor)    ("array", dtype, shape, place)    ("constant", x)
-    ("tuple" | "list", nodes)    ("dict", keys, nodes)    ("named" | "sequence", type, nodes)
-
-Places of arguments are places in `buffers`; of results, in `buffers` too where they are 0 or more, and -1 - k of the
-k-th new one.
-"""
+__all__ = ["Result", "sample_result"]
 
 
 class Result(NamedTuple):
@@ -62,102 +50,6 @@ _library.define("call(Tensor[] buffers, str text, str outputs) -> Tensor[]")
 _library.define(
     "call_backward(Tensor[] buffers, bool[] needed, Tensor?[] gradients, str text, str outputs) -> Tensor[]"
 )
-
-_RANDOM = frozenset(
-    (
-        "dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "bernoulli", "rrelu", "multinomial",
-        "poisson", "normal", "rand_like", "randn_like", "randint_like", "random",
-    )
-)  # fmt: skip
-
-# -- text --------------------------------------------------------------------------------------------------------------
-
-
-def describe(name: str, arguments: Node) -> str:
-    """A call as text: `name` and its arguments.
-
-    Raises UnsupportedError for an argument that has no text, and for random numbers, which a gradient would draw anew.
-    """
-    if name.rpartition(".")[2].rstrip("_") in _RANDOM:
-        raise UnsupportedError(f"{name} draws random numbers")
-    return repr((name, _encoded(arguments)))
-
-
-def _encoded(node: Node) -> Node:
-    kind, *rest = node
-    if kind in ("tuple", "list"):
-        return kind, tuple(map(_encoded, rest[0]))
-    if kind == "dict":
-        return kind, tuple(rest[0]), tuple(map(_encoded, rest[1]))
-    if kind == "masked":
-        return kind, rest[0], _encoded(rest[1])
-    if kind == "tensor":
-        text, scalar, fill, shape, held, dtypes, places = rest
-        return kind, text, scalar, _constant(fill), shape, held, tuple(map(_constant, dtypes)), places
-    if kind == "array":
-        return kind, _constant(rest[0]), tuple(rest[1]), rest[2]
-    return kind, _constant(rest[0])
-
-
-def _constant(x: Any) -> Any:
-    """A constant as a literal of Python: itself, or a tuple of what it is and its parts."""
-    if isinstance(x, np.generic) and not isinstance(x, float | complex):
-        x = x.item()
-    if x is None or type(x) in (bool, int, str):
-        return x
-    if isinstance(x, float):
-        return ("float", repr(float(x)))
-    if isinstance(x, complex):
-        return ("complex", repr(x.real), repr(x.imag))
-    if isinstance(x, torch.dtype | torch.layout):
-        return ("torch", str(x).removeprefix("torch."))
-    if isinstance(x, torch.device):
-        return ("device", str(x))
-    if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
-        return ("dtype", np.dtype(x).name)
-    if x is Ellipsis:
-        return ("ellipsis",)
-    if isinstance(x, slice):
-        return ("slice", *(_constant(n) for n in (x.start, x.stop, x.step)))
-    if isinstance(x, Format):
-        return ("format", x.text)
-    if isinstance(x, tuple | list):
-        return ("tuple" if isinstance(x, tuple) else "list", *map(_constant, x))
-    raise UnsupportedError(f"an argument of type {type(x).__name__} in a graph of torch.compile")
-
-
-_MADE: dict[str, Callable[..., Any]] = {
-    "float": float,
-    "complex": lambda a, b: complex(float(a), float(b)),
-    "torch": lambda name: getattr(torch, name),
-    "device": torch.device,
-    "dtype": np.dtype,
-    "ellipsis": lambda: Ellipsis,
-    "format": parse,
-}
-
-
-def _decoded(x: Any) -> Any:
-    """The constant of a literal."""
-    if type(x) is not tuple:
-        return x
-    kind, *parts = x
-    if kind in ("slice", "tuple", "list"):
-        of = map(_decoded, parts)
-        return slice(*of) if kind == "slice" else tuple(of) if kind == "tuple" else list(of)
-    return _MADE[kind](*parts)
-
-
-@lru_cache(maxsize=1024)
-def _parsed(text: str) -> tuple[str, Node]:
-    name, node = ast.literal_eval(text)
-    return name, node
-
-
-@lru_cache(maxsize=1024)
-def format_of(text: str) -> Format:
-    """The format of a text."""
-    return parse(text)
 
 
 # -- a call ------------------------------------------------------------------------------------------------------------
@@ -190,7 +82,7 @@ def _operands(x: Any) -> Iterator[Any]:
 
 def _run(text: str, buffers: Sequence[torch.Tensor]) -> Any:
     """The call's result."""
-    name, node = _parsed(text)
+    name, node = parsed(text)
     args, kwargs = _argument(node, buffers)
     return _function(name)(*args, **kwargs)
 
@@ -201,14 +93,14 @@ def _argument(node: Node, buffers: Sequence[torch.Tensor]) -> Any:
     if kind == "array":
         return buffers[rest[2]]
     if kind == "constant":
-        return _decoded(rest[0])
+        return decoded(rest[0])
     if kind == "masked":
         return wrap(_argument(rest[1], buffers), rest[0])
     if kind == "dict":
         return {key: _argument(n, buffers) for key, n in zip(*rest, strict=True)}
     if kind == "tensor":
         text, _, fill, shape, held, _, places = rest
-        return Tensor._from_storage(_storage(text, _decoded(fill), shape, held, [buffers[k] for k in places]))
+        return Tensor._from_storage(_storage(text, decoded(fill), shape, held, [buffers[k] for k in places]))
     parts = [_argument(n, buffers) for n in rest[0]]
     return tuple(parts) if kind == "tuple" else parts
 
@@ -255,7 +147,7 @@ def _as_declared(x: Any, node: Node) -> Any:
     text, _, fill, shape, *_ = rest
     out = x if x.format == format_of(text) else x.asformat(format_of(text))
     s = out._raw_storage
-    expected = _decoded(fill)
+    expected = decoded(fill)
     same = s.fill_value == expected or (s.fill_value != s.fill_value and expected != expected)
     if not same or tuple(s.shape) != tuple(shape):
         got = f"fill value {s.fill_value!r}, shape {s.shape}"
@@ -294,7 +186,7 @@ def _new(text: str, outputs: str, buffers: Sequence[torch.Tensor]) -> list[torch
     new: dict[int, torch.Tensor] = {}
     for place, leaf in zip(places, _leaves(result), strict=True):
         if place < 0:
-            new[-1 - place] = leaf.to(_decoded(lengths[-1 - place][0]))
+            new[-1 - place] = leaf.to(decoded(lengths[-1 - place][0]))
         elif address(leaf.detach()) != address(buffers[place].detach()) and not torch.equal(leaf, buffers[place]):
             raise CompilerBug(f"a result of {text} has another structure than its operand\n  help: please report this")
     return [new[k] for k in range(len(lengths))]
@@ -327,7 +219,7 @@ def _fake(buffers: Sequence[torch.Tensor], text: str, outputs: str) -> list[torc
             unknown[symbol] = buffers[-1 - symbol].shape[0] if known else torch.library.get_ctx().new_dynamic_size()
         return factor * unknown[symbol] + offset
 
-    return [torch.empty([size(n) for n in shape], dtype=_decoded(dtype)) for dtype, shape in lengths]
+    return [torch.empty([size(n) for n in shape], dtype=decoded(dtype)) for dtype, shape in lengths]
 
 
 @torch.library.impl(_library, "call_backward", "CPU")  # type: ignore[untyped-decorator,unused-ignore]
@@ -392,7 +284,7 @@ def sample_result(text: str, recorded: Sequence[int]) -> Result:
 
 def _sampled(text: str, recorded: Sequence[int], fewer: int) -> Result:
     """`sample_result`, where each operand has `fewer` elements than the one before."""
-    name, node = _parsed(text)
+    name, node = parsed(text)
     buffers: dict[int, torch.Tensor] = {}
     _make_samples(node, buffers, itertools.count(SAMPLE, -fewer))
     given = [buffers[k] for k in range(len(buffers))]
@@ -411,7 +303,7 @@ def _encoded_result(node: Node) -> Node:
     kind, *rest = node
     if kind == "tensor":
         text, scalar, fill, *more = rest
-        return kind, text, scalar, _constant(fill), *more
+        return kind, text, scalar, constant(fill), *more
     if kind == "masked":
         return kind, rest[0], _encoded_result(rest[1])
     if kind in ("tuple", "list", "named", "sequence"):
@@ -428,7 +320,7 @@ def _make_samples(node: Node, buffers: dict[int, torch.Tensor], counts: Iterator
     kind, *rest = node
     if kind == "array":
         dtype, shape, place = rest
-        of = torch.ones if (dtype := _decoded(dtype)).is_floating_point or dtype.is_complex else torch.zeros
+        of = torch.ones if (dtype := decoded(dtype)).is_floating_point or dtype.is_complex else torch.zeros
         buffers[place] = of(shape, dtype=dtype)
     elif kind == "masked":
         _make_samples(rest[1], buffers, counts)
@@ -437,9 +329,9 @@ def _make_samples(node: Node, buffers: dict[int, torch.Tensor], counts: Iterator
             _make_samples(n, buffers, counts)
     elif kind == "tensor":
         text, scalar, fill, shape, _, dtypes, places = rest
-        s = _sample(format_of(text), scalar, _decoded(fill), tuple(shape), next(counts))
+        s = _sample(format_of(text), scalar, decoded(fill), tuple(shape), next(counts))
         for place, b, dtype in zip(places, s.buffers, dtypes, strict=True):
-            buffers[place] = b.to(_decoded(dtype)).clone()
+            buffers[place] = b.to(decoded(dtype)).clone()
 
 
 def _sample(format: Format, scalar: str, fill: Any, shape: tuple[int, ...], count: int) -> Storage:
@@ -495,7 +387,7 @@ class _Sampled:
             if self.given[known].requires_grad and not b.requires_grad:
                 self.detached.append(known)
             return known
-        self.lengths.append((_constant(b.dtype), shape))
+        self.lengths.append((constant(b.dtype), shape))
         if self.is_recorded and not b.requires_grad:
             self.detached.append(-len(self.lengths))
         return -len(self.lengths)

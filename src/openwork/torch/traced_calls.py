@@ -16,7 +16,8 @@ import torch
 from ..masked.tensor import MaskedTensor
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from .calls import describe, format_of, sample_result
+from .call_text import describe, format_of
+from .calls import sample_result
 
 __all__ = ["MEMBERS", "SCALARS", "call", "function", "getattr_of", "of_torch", "tensor", "with_values"]
 
