@@ -67,6 +67,22 @@ def test_the_fit_rises_and_is_that_of_the_dense_model() -> None:
         np.testing.assert_allclose(found.fit, fit(NOISE, found.full()), atol=1e-9)
 
 
+@pytest.mark.parametrize("make", [decomposition.cp_als, decomposition.tucker])
+def test_models_are_arrays(make: Any) -> None:
+    for format in ("csf", "coo", "dense"):
+        model = make(ow.asarray(X, format=format), 3, rng=1)
+        assert model.shape == X.shape
+        np.testing.assert_allclose(fit(X, model.to_numpy()), model.fit, atol=1e-6)
+        np.testing.assert_array_equal(np.asarray(model), model.full())
+        assert np.asarray(model, dtype="float32").dtype == np.float32
+    with pytest.raises(ValueError, match="copy=False"):
+        np.array(model, copy=False)
+    huge = ow.sparse_coo_tensor(np.arange(12).reshape(3, 4) * 1000, np.ones(4), (10**6,) * 3)
+    model = make(huge, 1, maxiter=1, rng=1)
+    with pytest.raises(ow.SizeError, match=r"to_numpy: an array of shape \(1000000, 1000000, 1000000\)"):
+        model.to_numpy()
+
+
 def test_a_tensor_of_rank_4_factors_that_are_given_and_other_dtypes() -> None:
     x = low_rank((3, 4, 5, 3), 2)
     start = [RNG.random((n, 2)) for n in x.shape]

@@ -162,6 +162,15 @@ def test_prune() -> None:
     for dtype in ("bool", "uint8", "int32", "float16", "complex64"):
         x = ow.sparse_coo_tensor([[0, 1], [0, 1]], np.array([0, 1], dtype), (3, 3))
         assert prune(x).nse == 1
+        assert prune(x, 2**70).nse == 0
+
+
+@pytest.mark.parametrize("threshold", ["0.5", None, 1j, [1.0], -1, float("nan")])
+def test_prune_says_what_a_threshold_is(threshold: Any) -> None:
+    t = ow.sparse_coo_tensor([[0, 1], [0, 1]], [0.0, 2.0], (3, 3))
+    for dtype in ("float64", "int32"):
+        with pytest.raises((ow.DTypeError, ValueError), match=r"prune: the threshold is .*(got: |expected 0)"):
+            prune(t.astype(dtype), threshold)
 
 
 @pytest.mark.parametrize(

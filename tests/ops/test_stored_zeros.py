@@ -60,6 +60,8 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "coalesce": lambda a, b: a.coalesce(),
     "copy": lambda a, b: ow.copy(a),
     "add at": lambda a, b: a.at[0, 0].add(-1.0),
+    "multiply at": lambda a, b: a.at[0].mul(0.5),
+    "least at": lambda a, b: a.at[[0, 0, 2], [0, 0, 1]].min(5.0),
     "sparse_mask": lambda a, b: ow.sparse_mask(a, b),
     "pattern": lambda a, b: ow.pattern(a),
 }
@@ -88,6 +90,7 @@ def test_values_decide_where_something_is_read_or_asked_for(format: str) -> None
     b.eliminate_zeros()
     assert b.nse == 2
     assert b.at[0, 2].set(0).nse == 1
+    assert [getattr(b.at[:], op)(0).nse for op in ("add", "mul", "max")] == [2, 2, 2]
     b[3, 3] = 0
     assert b.nse == 1
     assert ow.sparse_mask(a, (a > 3).asformat("coo").prune()).nse == 1

@@ -210,10 +210,77 @@ def test_results_of_functions_have_values_of_their_own(name, format, dtype) -> N
     np.testing.assert_array_equal(A.to_numpy(), D)
 
 
-@pytest.mark.parametrize("view", [lambda A: A.T, lambda A: A[:], lambda A: A[None], lambda A: A[1:], copy.copy])
-def test_views_share_values(view) -> None:
-    A = ow.asarray(D, format="csr")
-    assert np.shares_memory(view(A).values, A.values)
+SHARED: dict[str, tuple[Any, bool, bool | None]] = {
+    "T": (lambda A: A.T, True, True),
+    "mT": (lambda A: A.mT, True, True),
+    "permute_dims": (lambda A: ow.permute_dims(A, (1, 0)), True, True),
+    "expand_dims": (lambda A: ow.expand_dims(A, axis=0), True, True),
+    "squeeze": (lambda A: ow.squeeze(A[None], axis=0), True, True),
+    "A[:]": (lambda A: A[:], True, True),
+    "A[None]": (lambda A: A[None], True, True),
+    "copy.copy": (copy.copy, True, True),
+    "detach": (lambda A: A.detach(), True, True),
+    "A[a:b]": (lambda A: A[1:3], True, None),
+    "A[k]": (lambda A: A[2], True, None),
+    "columns": (lambda A: A[:, 1:], False, None),
+    "strided rows": (lambda A: A[::2], False, None),
+    "a list of rows": (lambda A: A[[0, 2]], False, None),
+    "at": (lambda A: A.at[0, 0].set(7), False, False),
+    "reshape": (lambda A: A.reshape(9), False, False),
+    "reshape to its shape": (lambda A: A.reshape(3, 3), True, True),
+    "asformat of its own": (lambda A: A.asformat("csr"), True, True),
+    "asformat of fewer promises": (lambda A: A.asformat("csr(unordered)"), True, True),
+    "asformat coo": (lambda A: A.asformat("coo"), True, True),
+    "coalesce": (lambda A: A.coalesce(), True, True),
+    "asformat csc": (lambda A: A.asformat("csc"), False, False),
+    "asformat copy": (lambda A: A.asformat("csr", copy=True), False, False),
+    "astype": (lambda A: A.astype(A.dtype), False, True),
+    "astype copy=False": (lambda A: A.astype(A.dtype, copy=False), True, True),
+    "iso": (lambda A: A.iso(2), False, True),
+    "clone": (lambda A: A.clone(), False, False),
+    "deepcopy": (copy.deepcopy, False, False),
+    "asarray copy": (lambda A: ow.asarray(A, copy=True), False, False),
+    "sum": (lambda A: A + A, False, True),
+    "positive": (lambda A: +A, False, True),
+    "sin": (ow.sin, False, True),
+}
+"""What `A` of CSR becomes; whether that shares values, and positions or coordinates (None: either), with `A`."""
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_table_of_what_shares_memory(name: str) -> None:
+    A = ow.asarray(scipy.sparse.csr_array(D))
+    make, values, structure = SHARED[name]
+    B = make(A)
+    assert np.shares_memory(B.values, A.values) == values
+    index = [[b for k in range(len(t.format.levels)) for b in (t.pos(k), t.crd(k)) if b is not None] for t in (A, B)]
+    if structure is not None:
+        assert any(np.shares_memory(a, b) for a in index[0] for b in index[1]) == structure
+
+
+@pytest.mark.parametrize("format", ["csr", "coo", "dcsr", "ell(3)", "bitmap", "dense"])
+def test_rows_of_formats_by_rows_share_values(format: str) -> None:
+    A = ow.asarray(D, format=format)
+    for view, shares in ((A[1:], True), (A[2], True), (A[:, 1:], False)):
+        assert np.shares_memory(view.values, A.values) == shares
+    if format != "dense":
+        assert np.shares_memory(A.T[:, 1:].values, A.values)
+
+
+def test_what_others_made_is_taken_over() -> None:
+    for S in (
+        scipy.sparse.csr_array(D),
+        scipy.sparse.csc_array(D),
+        scipy.sparse.coo_array(D),
+        scipy.sparse.dia_array(D),
+    ):
+        A = ow.asarray(S, copy=False)
+        assert np.shares_memory(A.values, S.data)
+        assert np.shares_memory(A.to_scipy().data, S.data)
+    assert np.shares_memory(ow.asarray(D).values, D)
+    assert np.shares_memory(np.asarray(ow.asarray(D)), D)
+    with pytest.raises(ValueError, match="cannot be taken over without a copy"):
+        ow.asarray(D[:, ::2], copy=False)
 
 
 # -- accessors -----------------------------------------------------------------------------------------------------

@@ -16,14 +16,15 @@ import numpy as np
 
 from ..ops.products.tensor_times import mttkrp
 from ..reals import real
+from .model import Model
 from .operands import Factor, host, is_kept, operand, positive, square_norm, start, summary
 
 __all__ = ["CP", "cp_als"]
 
 
 @dataclass(frozen=True, repr=False)
-class CP:
-    """What `cp_als` gives.
+class CP(Model):
+    """What `cp_als` gives; `to_numpy()` is the dense array of the model.
 
     weights : (rank,), descending
     factors : one array (n_k, rank) for each dimension, columns of length 1
@@ -36,6 +37,8 @@ class CP:
     >>> model = ow.decomposition.cp_als(ow.asarray(np.ones((2, 3, 4)), format="csf"), 1, rng=0)
     >>> [f.shape for f in model.factors], round(model.fit, 3)
     ([(2, 1), (3, 1), (4, 1)], 1.0)
+    >>> bool(np.allclose(model.to_numpy(), 1))
+    True
     """
 
     weights: Factor
@@ -47,12 +50,10 @@ class CP:
     def __repr__(self) -> str:
         return summary(f"CP(rank={len(self.weights)}", self.factors, self.fit, self.fits, self.converged)
 
-    def full(self) -> Factor:
-        """The dense array of the model."""
+    def _einsum(self) -> tuple[str, tuple[Factor, ...]]:
         letters = ascii_lowercase[: len(self.factors)]
         terms = ",".join(f"{c}z" for c in letters)
-        found: Factor = np.einsum(f"z,{terms}->{letters}", self.weights, *self.factors, optimize=True)
-        return found
+        return f"z,{terms}->{letters}", (self.weights, *self.factors)
 
 
 def cp_als(

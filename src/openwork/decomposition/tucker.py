@@ -21,14 +21,15 @@ from ..integers import integers
 from ..ops.products.einsum import einsum
 from ..reals import real
 from ..tensor.tensor import Tensor
+from .model import Model
 from .operands import Factor, host, operand, positive, square_norm, start, summary
 
 __all__ = ["Tucker", "tucker"]
 
 
 @dataclass(frozen=True, repr=False)
-class Tucker:
-    """What `tucker` gives.
+class Tucker(Model):
+    """What `tucker` gives; `to_numpy()` is the dense array of the model.
 
     core : array of the shape of the ranks
     factors : one array (n_k, ranks[k]) for each dimension, columns orthonormal
@@ -39,7 +40,7 @@ class Tucker:
     Examples
     --------
     >>> model = ow.decomposition.tucker(ow.asarray(np.ones((2, 3, 4)), format="csf"), (1, 2, 2), rng=0)
-    >>> model.core.shape, model.full().shape
+    >>> model.core.shape, model.to_numpy().shape
     ((1, 2, 2), (2, 3, 4))
     """
 
@@ -52,13 +53,11 @@ class Tucker:
     def __repr__(self) -> str:
         return summary(f"Tucker(ranks={tuple(self.core.shape)}", self.factors, self.fit, self.fits, self.converged)
 
-    def full(self) -> Factor:
-        """The dense array of the model."""
+    def _einsum(self) -> tuple[str, tuple[Factor, ...]]:
         n = len(self.factors)
         inner, outer = ascii_uppercase[:n], ascii_lowercase[:n]
         terms = ",".join(o + i for o, i in zip(outer, inner, strict=True))
-        found: Factor = np.einsum(f"{inner},{terms}->{outer}", self.core, *self.factors, optimize=True)
-        return found
+        return f"{inner},{terms}->{outer}", (self.core, *self.factors)
 
 
 def tucker(

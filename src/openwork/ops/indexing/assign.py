@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...format import format as parse
+from ...interop.constructors import assemble
 from ...interop.sources import asarray
 from ...runtime.conversion.remap import Program, coordinates_format, remap
 from ...runtime.gradient_hook import differentiable
@@ -28,6 +29,7 @@ from ..result_format import ROOM, dense_array, from_dense_array, to_result_forma
 from .index import host_key, index_selection
 from .key_join import keys_of, sorted_places, test_member
 from .keys import Axis, Group, Ints, Selection, select
+from .structure import pattern
 
 __all__ = ["At", "AtKey", "assign", "combine"]
 
@@ -170,11 +172,29 @@ def _combine_by_elements(t: Tensor, selection: Selection, operand: Tensor | None
     count = len(coordinates[0])
     selection_of_distinct = Selection(broadcast=(count,), has_arrays=True, axes=[Axis(array=0)], shape=(count,))
     selection_of_distinct.groups = [Group(coordinates, (0,), (count,))]
-    current = np.array(index_selection(t, selection_of_distinct).to_numpy())
+    gathered = index_selection(t, selection_of_distinct)
+    current = np.array(gathered.to_numpy())
     with np.errstate(all="ignore"):
         arguments = () if operand is None else (np.broadcast_to(operand.to_numpy(), selection.shape).reshape(-1),)
         _apply_at(ufunc, current, group.reshape(-1), arguments)
-    return assign(t, tuple(coordinates[d] for d in range(t.ndim)), current)
+    return assign(t, tuple(coordinates[d] for d in range(t.ndim)), _keeping_stored(current, gathered))
+
+
+def _keeping_stored(current: np.ndarray[Any, Any], before: Tensor) -> Tensor:
+    """The values as a vector that stores what `before` stores, and what differs from the fill value."""
+    dense = asarray(current, fill_value=before.fill_value)
+    stored = pattern(before).to_numpy() | pattern(dense.asformat("coo")).to_numpy()
+    places = np.flatnonzero(stored)
+    ends = np.array([0, len(places)])
+    return assemble(
+        "coo",
+        current.shape,
+        pos={0: ends},
+        crd={0: places},
+        values=current[places],
+        fill_value=before.fill_value,
+        check=False,
+    )
 
 
 def _selected_coordinates(selection: Selection, shape: tuple[int, ...]) -> dict[int, Ints]:

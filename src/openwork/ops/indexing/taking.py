@@ -10,14 +10,15 @@ import numpy as np
 from ...compiler.remap import find_kernel
 from ...errors import DTypeError, ShapeError
 from ...format import coo
+from ...reals import real
 from ...runtime.conversion.assembly import full
 from ...runtime.conversion.conversion_kernels import call
 from ...runtime.conversion.remap import Program, canonical, on_host, source_words
 from ...runtime.gradient_hook import differentiable
 from ...runtime.operation import operation
 from ...runtime.single_operand import operand_of
-from ...storage.buffers import Array, address, buffer_of, is_torch, length, to_numpy
-from ...storage.storage import Storage
+from ...storage.buffers import Array, address, buffer_of, is_torch, length, numpy_dtype, to_numpy
+from ...storage.storage import LARGEST, Storage
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
@@ -111,6 +112,8 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     threshold : 0 leaves out what is the fill value only; NaN stays, unless the fill value is NaN, and -0.0 where that
         is 0.0: 1 / x tells them apart
 
+    Raises DTypeError for a threshold that is no number, ValueError for one that is negative or NaN.
+
     Guarantees: nse(out) <= nse(x), every kept value as it was.
 
     Cost: O(nse).
@@ -129,9 +132,7 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
         t = t.asformat(canonical(t.format))
     scalar = t._storage.scalar
     limit = "f64" if scalar in ("f64", "c128") else "f32" if scalar in ("f16", "bf16", "f32", "c64") else scalar
-    if limit not in ("f32", "f64"):
-        threshold = int(threshold)
-    bound = full(1, limit, threshold, t.values)
+    bound = full(1, limit, _distance(threshold, limit), t.values)
     fill = full(1, scalar, t.fill_value, t.values)
 
     def write(program: Program) -> None:
@@ -145,6 +146,17 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
             program.keep(d)
 
     return remap_one(t, t.shape, "prune", write, lambda a: a)
+
+
+def _distance(threshold: Any, scalar: str) -> float | int:
+    """The threshold of `prune` as a number of the type in which values are compared with the fill value."""
+    distance = real(threshold, "prune", "the threshold") if not isinstance(threshold, int) else threshold
+    if not distance >= 0:
+        raise ValueError(f"prune: the threshold is {threshold!r}, expected 0 or more\n  help: it is a distance")
+    if scalar in ("f32", "f64"):
+        return float(min(distance, LARGEST)) if isinstance(distance, int) else distance
+    largest = 1 if scalar == "bool" else int(np.iinfo(numpy_dtype(scalar)).max)
+    return largest if distance >= largest else int(distance)
 
 
 def _near_test(scalar: str, value: str, fill: str, threshold: str) -> str:
