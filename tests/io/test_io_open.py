@@ -290,6 +290,39 @@ def test_progress(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["t.ow"]
 
 
+@pytest.mark.parametrize("compress", [False, True])
+def test_progress_of_archives(tmp_path: Path, compress: bool) -> None:
+    """Told of blocks within an array, never backwards, to the end: written, read, copied after a conversion."""
+    path, calls = tmp_path / "t.npz", []
+    values = np.zeros(20 << 20, np.int8)
+    ow.write(path, ow.asarray(values), compress=compress, progress=lambda *x: calls.append(x))
+    assert calls == sorted(calls)
+    assert len([done for done, _ in calls if 1000 < done < values.size]) > 0
+    assert calls[-1][0] == calls[-1][1] >= values.size
+    calls.clear()
+    ow.read(path, max_ratio=2000, progress=lambda *x: calls.append(x))
+    assert calls == sorted(calls)
+    assert len(calls) > 10
+    assert calls[-1][0] == calls[-1][1]
+    ow.write(tmp_path / "t.mtx", matrix())
+    calls.clear()
+    ow.convert(tmp_path / "t.mtx", path, format="csr", progress=lambda *x: calls.append(x))
+    totals = list(dict.fromkeys(total for _, total in calls))
+    assert totals[0] == (tmp_path / "t.mtx").stat().st_size
+    assert len(totals) == 2
+    assert calls[-1] == (totals[1], totals[1])
+
+    def stop(done: int, total: int) -> None:
+        if total == totals[1]:
+            raise KeyboardInterrupt
+
+    before = path.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        ow.convert(tmp_path / "t.mtx", path, format="csr", progress=stop)
+    assert path.read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["t.mtx", "t.npz"]
+
+
 def test_operations_take_memory_for_their_results_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openwork.runtime.outer_ranges.STEP", 1000)
     n, k = 1000, 250

@@ -185,7 +185,7 @@ def read(
     values : False where a .tns file has no column of values
     variable : the variable of a .mat file, "Problem.A", the group of an .h5 file, or the element of an .h5ad or .zarr
         file, "X", "layers/counts", "obsp/distances"
-    progress : called with (bytes read, bytes in all)
+    progress : called with (bytes read, bytes in all) of text, .rb, .npz and .ow; the others are read in one step
     max_ratio : the most bytes that each byte of a compressed file may become, past the first 16 MiB; 64 by default
     rows : a range of rows, slice(1000, 2000), of an .h5ad or .zarr element; the rest is not read
     like : the library of the result's buffers, as of `asarray`: like="torch"; NumPy without
@@ -316,7 +316,7 @@ def write(
         that the matrix is that; "auto" finds out
     comment : lines for the head of .mtx and .tns
     compress : deflate .npz, HDF5 and zarr
-    progress : called with (elements written, elements in all)
+    progress : called with (elements written, elements in all), those of all arrays where a file keeps several
 
     Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz and .ow keep any format,
     .bsp.h5 those of dense, compressed and coordinate levels; all but .rb and .petsc keep the dtype.

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...errors import FileFormatError
 from ..shared import limits
-from ..shared.records import Array
+from ..shared.records import Array, Progress
 from ..shared.unpack import open_regular
 
 __all__ = ["Archive", "archive_of"]
@@ -44,10 +44,14 @@ _READ_ERRORS = (
 class Archive:
     """The members of an archive. Raises FileFormatError, with the name, for a member that its header does not fit."""
 
+    progress: Progress | None = None
+    """Called with (packed bytes of the arrays read, of all)."""
+
     def __init__(self, name: str, archive: zipfile.ZipFile, ratio: int | None) -> None:
         self.name, self._archive, self._ratio = name, archive, ratio
         self._members: dict[str, zipfile.ZipInfo] = {}
         self._packed = self._unpacked = 0
+        self.packed = sum(info.compress_size for info in archive.infolist())
         for info in archive.infolist():
             key = info.filename.removesuffix(".npy")
             if key in self._members:
@@ -128,6 +132,9 @@ class Archive:
                     self.fail(f"{info.filename} ends after {filled} of {expected_bytes} bytes")
                 view[filled : filled + len(block)] = block
                 filled += len(block)
+                if self.progress is not None:
+                    left = info.compress_size * (expected_bytes - filled) // expected_bytes
+                    self.progress(min(self._packed - left, self.packed), self.packed)
             if file.read(1):
                 self.fail(f"{info.filename} is longer than it says")
         if dtype.kind == "b" and (buffer.view(np.uint8) > 1).any():
@@ -202,8 +209,10 @@ class Archive:
 
 
 @contextmanager
-def archive_of(path: str | os.PathLike[str], ratio: int | None, kind: type[Archive] = Archive) -> Iterator[Archive]:
-    """The archive at `path`; only its directory is read."""
+def archive_of(
+    path: str | os.PathLike[str], ratio: int | None, kind: type[Archive] = Archive, progress: Progress | None = None
+) -> Iterator[Archive]:
+    """The archive at `path`; only its directory is read. `progress` is told of the arrays' packed bytes."""
     name = os.fspath(path)
     with open_regular(path) as file:
         try:
@@ -211,4 +220,8 @@ def archive_of(path: str | os.PathLike[str], ratio: int | None, kind: type[Archi
         except _READ_ERRORS as error:
             raise FileFormatError(f"{name}: not a readable .npz ({error})") from None
         with archive:
-            yield kind(name, archive, ratio)
+            found = kind(name, archive, ratio)
+            found.progress = progress
+            yield found
+            if progress is not None:
+                progress(found.packed, found.packed)

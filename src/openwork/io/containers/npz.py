@@ -45,7 +45,7 @@ def read(path: str | os.PathLike[str], options: Options = Options()) -> Buffers 
 
     Raises FileFormatError, with the member's name, for what is missing, is not what it says, or does not fit.
     """
-    with archive_of(path, options.ratio) as archive:
+    with archive_of(path, options.ratio, progress=options.progress) as archive:
         if "openwork" in archive:
             return read_ours(archive)
         return _read_scipy(archive, format_text(archive))
@@ -76,7 +76,10 @@ def format_text(archive: Archive) -> str:
 def write(
     path: str | os.PathLike[str], parts: Mapping[str, Array], compress: bool, progress: Progress | None = None
 ) -> None:
-    """Save arrays as `numpy.savez` does, with the given path and no other; equal arrays give equal files."""
+    """Save arrays as `numpy.savez` does, with the given path and no other; equal arrays give equal files.
+
+    progress : called with (done, total) elements of the arrays, after each block of 16 MiB
+    """
     total, done = sum(a.size for a in parts.values()), 0
     method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with replacing(path) as file, zipfile.ZipFile(file, "w", method) as archive:
@@ -86,10 +89,27 @@ def write(
             if not compress:
                 info.extra = _padding(archive, info.filename)
             with archive.open(info, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                out = (
+                    member
+                    if progress is None
+                    else _Counted(member, progress, array.itemsize, done, done + array.size, total)
+                )
+                np.lib.format.write_array(out, array, allow_pickle=False)
             done += array.size
-            if progress is not None:
-                progress(done, total)
+
+
+class _Counted:
+    """A member to write an array to, which tells how many elements of all arrays are written."""
+
+    def __init__(self, member: IO[bytes], progress: Progress, itemsize: int, done: int, end: int, total: int) -> None:
+        self._member, self._progress, self._itemsize = member, progress, itemsize
+        self._done, self._end, self._total = done, end, total
+
+    def write(self, data: bytes) -> int:
+        size = self._member.write(data)
+        self._done = min(self._done + len(data) // self._itemsize, self._end)  # the header's bytes count as some
+        self._progress(self._done, self._total)
+        return size
 
 
 def _padding(archive: zipfile.ZipFile, name: str) -> bytes:

@@ -68,7 +68,8 @@ def convert(
         format's levels are any but `batch` and `loose_compressed`; 1 GiB by default. About a quarter of a gigabyte of
         it is the interpreter's. Others are read and converted in memory
     symmetry, base, values, variable, max_ratio : as of `read`
-    progress : called with (done, total): of the source's bytes or elements, then of elements that are merged
+    progress : called with (done, total): of the source's bytes or elements, then of elements that are merged,
+        then of what is copied into an `.npz`
 
     Guarantees: `src` is compared with its checksums, where it has some, as `read` does; `read(dst)` has the elements of
     `read(src)` in `format`; duplicates are added up, but for the
@@ -97,7 +98,7 @@ def convert(
     if source is None or target is None or not is_written(target):
         _whole(src, dst, format, options)
         return
-    with _named(dst), _SINKS[kind](dst) as sink:
+    with _named(dst), _sink(kind, dst, progress) as sink:
         _write(source, target, sink, room, os.path.dirname(os.path.realpath(dst)), progress)
 
 
@@ -158,7 +159,7 @@ def write_parts(
         extents_of, scalar, scalar.type(0).item(), target, None, target if ordered else None, checked, False
     )
     room = max(budget - OVERHEAD, budget // 4)
-    with _named(dst), _SINKS[kind](dst) as sink:
+    with _named(dst), _sink(kind, dst, progress) as sink:
         _write(source, target, sink, room, os.path.dirname(os.path.realpath(dst)), progress)
 
 
@@ -187,14 +188,14 @@ def _named(path: Path_) -> Iterator[None]:
 
 
 @contextmanager
-def _to_npz(path: Path_) -> Iterator[Sink]:
-    """A sink of an .npz: a store beside it, whose buffers are copied member by member."""
+def _to_npz(path: Path_, progress: Progress | None = None) -> Iterator[Sink]:
+    """A sink of an .npz: a store beside it, whose buffers are copied member by member; `progress` is of the copy."""
     folder = tempfile.mkdtemp(prefix=PREFIX, suffix=".tmp", dir=os.path.dirname(os.path.realpath(path)))
     try:
         place = os.path.join(folder, "t.ow")
         with store.writing(place) as writer:
             yield writer
-        npz.write(path, npz.parts_of(open_mapped(place, check=False)._storage), False)
+        npz.write(path, npz.parts_of(open_mapped(place, check=False)._storage), False, progress)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -202,6 +203,11 @@ def _to_npz(path: Path_) -> Iterator[Sink]:
 _SINKS: dict[str, Callable[[Path_], Any]] = {
     ".ow": store.writing, ".npz": _to_npz, ".bsp.h5": to_hdf5, ".bsp.zarr": to_zarr,
 }  # fmt: skip
+
+
+def _sink(kind: str, path: Path_, progress: Progress | None) -> Any:
+    """The sink of a kind of file, as a context manager."""
+    return _to_npz(path, progress) if kind == ".npz" else _SINKS[kind](path)
 
 
 def _write(source: Source, target: Format, sink: Sink, memory: int, folder: str, progress: Progress | None) -> None:
