@@ -85,12 +85,17 @@ PACKED_TOGETHER = _tuned(
     "2 bits each are one word of 32",
 )  # fmt: skip
 PACKED_ROWS = _tuned(
-    8, "rows", "of n:m formats whose coordinates are packed that are walked side by side, at most; of one register 4",
-    "4096 x 4096 of 2:4, float32, batch 1: 2.75 ms by four, 2.6 by eight; batch 32: 10.4, 10.0; batch 8: 6.3, 7.6",
+    8, "rows", "of n:m formats whose coordinates are packed that are walked side by side without a register tile",
+    "4096 x 4096 of 2:4, float32, batch 1: 2.75 ms by four, 2.6 by eight",
 )  # fmt: skip
-PACKED_ACCUMULATORS = _tuned(
-    24, "registers", "that hold the sums of these rows",
-    "the same, batch 128: 59 ms by 16 registers, 53 by 24; batch 32 alike; 1024 x 1024, batch 128: 2.24, 2.07",
+PACKED_PANEL = _tuned(
+    128, "rows", "of n:m formats that go through a block of packed coordinates, before the next block",
+    "4096 x 4096 of 2:4, float32, batch 32, in C: 8.3 ms by 16, 7.7 by 64, 7.6 by 128, 7.4 by 256; "
+    "batch 128: 29, 24.4, 24.3, 24.8",
+)  # fmt: skip
+PACKED_BLOCK = _tuned(
+    32 << 10, "bytes", "of a dense operand's register tiles that such a block reads",
+    "the same, batch 32: 9.8 ms without blocks, 8.8 by 32 KiB, 9.3 by 24; batch 128: 52, 25; 512: 778, 155",
 )  # fmt: skip
 PACKED_ELEMENTS = _tuned(
     256, "elements", "of an n:m format from which on products read packed coordinates",

@@ -13,6 +13,7 @@ import openwork as ow
 from openwork.compiler.operand import Operand
 from openwork.compiler.packed_coordinates import PACK, WORD, coordinate_bits
 from openwork.compiler.schedule import Facts, schedule
+from openwork.compiler.schedule import single as schedules
 from openwork.compiler.simplify import simplify
 from openwork.compiler.single.lower import lower_single_operand
 from openwork.format import format as parse_format
@@ -97,6 +98,34 @@ def test_lanes_by_the_interpreter(n: int, m: int, scalar: str, vector: int) -> N
     dense = np.zeros((3, count, m))
     np.put_along_axis(dense, crd, values.reshape(crd.shape).astype(float), 2)
     np.testing.assert_array_equal(y, dense.reshape(3, -1) @ x.astype(float))
+
+
+@pytest.mark.parametrize("count", [3, 16, 35])
+def test_panels_of_blocks_by_the_interpreter(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows by panels of 4 and blocks of 8 groups, some of which remain, of tiles of 16 columns and of 3."""
+    monkeypatch.setattr(schedules, "PANEL", 4)
+    monkeypatch.setattr(schedules, "BLOCK_BYTES", 32 * 3 * 4)
+    plan, loops = kernel("y[i,r] += A[i,j] * x[j,r]", 2, 4, "f32", 64, (("r", 3),))
+    assert (plan.panel, plan.reads, plan.rows, plan.writes_all) == (4, 1, 4, False)
+    crd, rng = groups(9, count, 2, 4), np.random.default_rng(1)
+    values, x = (rng.integers(-4, 5, size).astype("float32") for size in (crd.shape, (4 * count, 3)))
+    y = np.zeros((9, 3), "float32")
+    arguments = {
+        "A_size0": 9, "A_size1": count, "A_packed2": packed(crd, 4).view("uint32"), "x": x.reshape(-1), "x_stride0": 3,
+        "A_vals": values.reshape(-1), "A_crd2": crd.reshape(-1).astype("uint8"), "y": y.reshape(-1), "y_stride0": 3,
+    }  # fmt: skip
+    assert interpret.run(loops, {p.name: arguments[p.name] for p in loops.params}, 0, 9) == 0
+    dense = np.zeros((9, count, 4))
+    np.put_along_axis(dense, crd, values.astype(float), 2)
+    np.testing.assert_array_equal(y, dense.reshape(9, -1) @ x)
+
+
+@pytest.mark.parametrize("columns", [24, *(pytest.param(n, marks=pytest.mark.slow) for n in (40, 130, 300))])
+def test_products_of_several_panels(columns: int) -> None:
+    A, dense = matrix(261, 53, 2, 4, "float32")
+    x = np.random.default_rng(3).integers(-9, 10, (dense.shape[1], columns)).astype("float32")
+    np.testing.assert_array_equal(A @ x, dense @ x)
+    np.testing.assert_array_equal(np.ascontiguousarray(x.T) @ A.T, (dense @ x).T)
 
 
 def test_which_products_take_packed_coordinates() -> None:

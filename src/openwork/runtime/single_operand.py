@@ -292,6 +292,8 @@ def describe(
         facts.append(("vectorised", f"{plan.vector}{extent}, register tile of {' + '.join(map(str, pieces))} lanes"))
     if plan.short:
         facts.append(("fibres", "short and of many lengths: all in one loop"))
+    if plan.panel:
+        facts.append(("blocks", f"{plan.panel} rows by {plan.reads} reads of packed coordinates"))
     if problem.copies:
         facts.append(("packs", f"{', '.join(problem.copies)} to be contiguous along {plan.vector}"))
     where = f"coordinates of {plan.sliced}" if plan.sliced else "the outermost loop"

@@ -26,7 +26,7 @@ MAX_CONSTANT = tuning.MAX_CONSTANT_EXTENT
 MAX_UNROLL = tuning.MAX_UNROLL
 ROWS = tuning.ROWS_SIDE_BY_SIDE
 PACKED, MAX_TABLE = tuning.PACKED_TOGETHER, tuning.PERMUTED_VECTORS
-PACKED_ROWS, PACKED_ACCUMULATORS = tuning.PACKED_ROWS, tuning.PACKED_ACCUMULATORS
+PACKED_ROWS, PANEL, BLOCK_BYTES = tuning.PACKED_ROWS, tuning.PACKED_PANEL, tuning.PACKED_BLOCK
 _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 
 
@@ -74,7 +74,8 @@ class Schedule:
     with lanes of the next fiber that count for nothing, see `without_gathers`. short: fibers of the last level are
     walked in one loop. rows: that many of the outermost level are walked side by side. packed: that many
     elements of an n:m level are taken together, their coordinates from packed words: in vector lanes whose operands
-    are permuted where no dense index is the vector.
+    are permuted where no dense index is the vector. panel: that many rows of the outermost level go through a block of
+    the level below before the next block, of `reads` reads of packed coordinates, and add to the output; 0 for none.
     """
 
     driver: str
@@ -96,6 +97,8 @@ class Schedule:
     short: bool = False
     rows: int = 1
     packed: int = 0
+    panel: int = 0
+    reads: int = 0
 
 
 def tiles(extent: int, lanes: int) -> tuple[Tile, ...]:
@@ -140,8 +143,10 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     masked = gathers and (facts.long or facts.medium) and fmt.levels[-1].format.functions.passed is not None
     gathers = gathers and (facts.long or masked)
     packed = _packed(stmt, operands, access, facts, vector, output_depth)
-    of_packed = packed and len(main or rest) != 1
-    most, registers = (PACKED_ROWS, PACKED_ACCUMULATORS) if of_packed else (ROWS, MAX_ACCUMULATORS)
+    most = PACKED_ROWS if packed and vector is None else ROWS
+    together = max(1, min(most, MAX_ACCUMULATORS // max(1, len(main or rest)))) if side_by_side else 1
+    in_blocks = packed and vector is not None and side_by_side and output_depth == fmt.nlevels - 2
+    panel, reads = (PANEL // together * together, _reads(fmt, packed, main or rest, scalar)) if in_blocks else (0, 0)
     return Schedule(
         driver=driver,
         outer=outer,
@@ -153,7 +158,7 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         block_vector=vector is None and not shared and _block_vector(stmt, operands, access, unrolled),
         run_reduce=run_reduce,
         no_alias=no_alias,
-        writes_all=writes_all,
+        writes_all=writes_all and not in_blocks,
         parallel=parallel or sliced is not None,
         sliced=sliced,
         prefetch=_prefetch(facts, vector) if not gathers else 0,
@@ -165,7 +170,9 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
         and vector is None
         and _has_contiguous_fibers(operands[driver], output_depth),
         packed=packed,
-        rows=max(1, min(most, registers // max(1, len(main or rest)))) if side_by_side else 1,
+        rows=together,
+        panel=panel,
+        reads=reads,
     )
 
 
@@ -326,6 +333,13 @@ def _packed(
         for a, u in zip(reads, units, strict=True)
     )
     return lanes if is_contiguous else 0
+
+
+def _reads(fmt: Format, packed: int, tile: tuple[Tile, ...], scalar: str) -> int:
+    """Reads of packed coordinates whose rows of a register tile stay in the first cache."""
+    n, m = fmt.levels[-1].format.arguments
+    row = (tile[-1].offset + tile[-1].lanes) * _compute_bytes(scalar)
+    return max(1, BLOCK_BYTES // (row * packed // n * m))
 
 
 def _run_reduce(fmt: Format, output_depth: int) -> bool:

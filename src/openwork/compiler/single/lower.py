@@ -12,6 +12,7 @@ A product is factored by depth: a factor is multiplied in at the level where its
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -29,7 +30,7 @@ from .accumulators import Accumulators, Key, Terms
 from .factors import factors_of
 from .jam_rows import jam_rows
 from .nest import Body, Bounds, Element, Nest, Walk
-from .packed_groups import lower_packed
+from .packed_groups import Reads, lower_packed, reads_of
 from .short_rows import lower_short_rows
 
 __all__ = ["lower_single_operand"]
@@ -59,18 +60,17 @@ class _SingleOperand:
         self.stack: list[Accumulators] = []
         self.pieces: tuple[Tile, ...] = ()
         self.base: Expr = const(0)
+        self.block: Reads | None = None
 
     def lower(self) -> Kernel:
         self.outer(self.builder.top, Walk(), self.plan.outer)
-        if self.plan.rows > 1:
-            self.builder.body[:] = jam_rows(self.builder, self.builder.body, self.plan.rows)
         notes = (str(self.stmt), f"{self.plan.driver} = {self.fmt}")
         return self.builder.kernel(notes, reassociate=self.stmt.reduction in ("add", "mul"))
 
     def outer(self, block: Block, walk: Walk, rest: tuple[str, ...]) -> None:
         """Loops over the dense indices that stay outside the walk."""
         if not rest:
-            self.descend(block, walk)
+            (self.panels if self.plan.panel else self.rows)(block, walk)
             return
 
         def body(inner: Block, var: Expr) -> None:
@@ -78,13 +78,40 @@ class _SingleOperand:
 
         block.loop(rest[0], const(0), self.params.scalar(ParamRef("extent", rest[0])), body)
 
+    def panels(self, block: Block, walk: Walk) -> None:
+        """Panels of the outermost rows, within each the register tiles, and within these the rows for each block of the
+        reads below them, whose operands stay in the first cache: what rows sum is added to the output."""
+        lo, hi = self.nest.bounds(walk)
+        reads = block.let("reads", reads_of(self))
+
+        def panel(inner: Block, first: Expr) -> None:
+            last = inner.let("last", op("min", op("add", first, const(self.plan.panel)), hi))
+            self.nest.span = (first, last)
+            self.tiled(inner, walk, blocks)
+
+        def blocks(inner: Block, walk: Walk) -> None:
+            inner.loop("start", const(0), op("max", reads, const(1)), rows, step=self.plan.reads)
+
+        def rows(inner: Block, start: Expr) -> None:
+            self.block = Reads.of(self, inner, start, reads)
+            self.rows(inner, walk)
+
+        block.loop("panel", lo, hi, panel, step=self.plan.panel)
+
+    def rows(self, block: Block, walk: Walk) -> None:
+        """The driver's levels, several of the outermost rows at a time."""
+        below = block.nested()
+        self.descend(below, walk)
+        rows = self.plan.rows
+        block.stmts += jam_rows(self.builder, below.stmts, rows) if rows > 1 else below.stmts
+
     # -- levels ----------------------------------------------------------------------------------------------------
 
     def descend(self, block: Block, walk: Walk) -> None:
         """The nest below `walk`: accumulators where their place is, then loops, blocks and the leaf."""
         plan, depth, nlevels = self.plan, walk.depth, self.fmt.nlevels
         if not self.stack and not self.shared and depth == plan.output_depth and depth < nlevels:
-            self.tiled(block, walk, self.accumulated)
+            (self.accumulated if plan.panel else partial(self.tiled, body=self.accumulated))(block, walk)
         elif self.stack and depth in self.split_depths() and self.stack[-1].depth < depth:
             self.nested(block, walk)
         elif depth == nlevels:
@@ -258,7 +285,7 @@ class _SingleOperand:
             at = self.terms.at_key(walk, key)
             store = block.nested()
             value = self.terms.multiply(store, total, outer, at, key.piece, self.base)
-            self.terms.store(store, at, key.piece, self.base, value, self.plan.no_alias)
+            self.terms.store(store, at, key.piece, self.base, value, self.plan.no_alias and not self.plan.panel)
             when_all(block, self.row_guards(at, key), lambda b, store=store: b.stmts.extend(store.stmts))  # type: ignore[misc]
 
     def scalar_tile(self) -> tuple[tuple[Tile, ...], Expr]:

@@ -30,7 +30,7 @@ from .nest import Walk
 if TYPE_CHECKING:
     from .lower import _SingleOperand
 
-__all__ = ["lower_packed"]
+__all__ = ["Reads", "lower_packed", "reads_of"]
 
 AHEAD = tuning.PACKED_PREFETCH
 
@@ -38,6 +38,51 @@ AHEAD = tuning.PACKED_PREFETCH
 def lower_packed(lowering: _SingleOperand, block: Block, walk: Walk) -> None:
     """The statements of the last two levels below `walk`, where the output is bound above them."""
     _PackedGroups(lowering, walk).emit(block)
+
+
+def reads_of(lowering: _SingleOperand) -> Expr:
+    """How often the coordinates below a parent are read; those of the groups that remain are not counted."""
+    return fold("floordiv", _count(lowering), const(lowering.plan.packed // _arguments(lowering)[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """The reads of packed coordinates below each parent from start to stop, the first group that remains, and how many
+    elements after those that are read come those of the block that is walked next."""
+
+    start: Expr
+    stop: Expr
+    rest: Expr
+    ahead: Expr
+
+    @classmethod
+    def all(cls, lowering: _SingleOperand, block: Block) -> Reads:
+        """All of them."""
+        reads, together = block.let("reads", reads_of(lowering)), lowering.plan.packed
+        rest = block.let("rest", fold("mul", reads, const(together // _arguments(lowering)[0])))
+        return cls(const(0), reads, rest, const(AHEAD * together))
+
+    @classmethod
+    def of(cls, lowering: _SingleOperand, block: Block, start: Expr, reads: Expr) -> Reads:
+        """A block of a schedule's panels, the last of which takes the groups that remain. Behind it comes the first
+        of the next panel."""
+        plan, n, count = lowering.plan, _arguments(lowering)[0], _count(lowering)
+        stop = block.let("stop", op("min", fold("add", start, const(plan.reads)), reads))
+        is_last = block.let("is_last", op("eq", stop, reads))
+        rest = op("select", is_last, fold("mul", reads, const(plan.packed // n)), count)
+        next_panel = fold("sub", fold("mul", count, const(plan.panel * n)), fold("mul", start, const(plan.packed)))
+        ahead = op("select", is_last, next_panel, const(plan.reads * plan.packed))
+        return cls(start, stop, block.let("rest", rest), block.let("ahead", ahead))
+
+
+def _count(lowering: _SingleOperand) -> Expr:
+    """The groups below a parent."""
+    return lowering.nest.levels[lowering.nest.format.nlevels - 2].name("N")
+
+
+def _arguments(lowering: _SingleOperand) -> tuple[int, ...]:
+    """n and m."""
+    return lowering.nest.format.levels[-1].format.arguments
 
 
 @dataclass
@@ -53,9 +98,9 @@ class _PackedGroups:
         if bits is None:
             raise CompilerBug(f"{self.nest.format}: no coordinates of its last level are packed")
         self.bits = bits
-        self.n, self.m = self.nest.format.levels[-1].format.arguments
+        self.n, self.m = _arguments(self.lowering)
         self.groups = self.together // self.n
-        self.count = self.nest.levels[self.walk.depth].name("N")
+        self.count = _count(self.lowering)
 
     @cached_property
     def unit(self) -> int:
@@ -69,8 +114,7 @@ class _PackedGroups:
         words = block.let("words", fold("mul", whole_words, const(WORD // self.unit)))
         first_word = block.let("word", fold("mul", walk.position, words))
         first = block.let("first", fold("mul", walk.position, self.count))
-        chunks = block.let("chunks", fold("floordiv", self.count, const(self.groups)))
-        rest = block.let("rest", fold("mul", chunks, const(self.groups)))
+        reads = lowering.block or Reads.all(lowering, block)
         scalar = f"u{self.unit}"
         buffer = self.nest.params.buffer(ParamRef("packed", self.nest.name, walk.depth + 1), scalar)
 
@@ -79,11 +123,11 @@ class _PackedGroups:
             group = inner.let("group", fold("mul", t, const(self.groups)))
             q = inner.let("q", fold("mul", fold("add", first, group), const(self.n)))
             values = self.nest.params.buffer(ParamRef("vals", self.nest.name), self.nest.operand.scalar)
-            inner.stmts.append(Prefetch(values, fold("add", q, const(AHEAD * self.together))))
+            inner.stmts.append(Prefetch(values, fold("add", q, reads.ahead)))
             (self.one_by_one if lowering.free_vector else self.in_lanes)(inner, word, group, q)
 
-        block.loop("t", const(0), chunks, chunk)
-        self.nest.coordinate_loop(block, walk, rest, self.count, lowering.descend)
+        block.loop("t", reads.start, reads.stop, chunk)
+        self.nest.coordinate_loop(block, walk, reads.rest, self.count, lowering.descend)
 
     def element(self, group: Expr, c: Expr, q: Expr) -> Walk:
         """The walk at an element."""
