@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import scipy.sparse as sps
 
 import openwork as ow
 from openwork import faults
+from openwork.io.binary import parquet
 
 ENDINGS = (".h5ad", ".bsp.h5", ".h5", ".petsc", ".parquet")
 NEEDS = {".h5ad": "h5py", ".bsp.h5": "h5py", ".h5": "h5py", ".parquet": "pyarrow"}
@@ -340,3 +342,54 @@ def test_values_of_binsparse_have_one_dimension(tmp_path: Path) -> None:
         file["values"] = values.reshape(2, 2)
     with pytest.raises(ow.FileFormatError, match=r"values has shape \(2, 2\); expected one dimension"):
         ow.read(path)
+
+
+@pytest.mark.parametrize("name", ["a.bsp.h5", "a.h5ad", "a.h5"])
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_wrong_bit_is_an_error_or_nowhere(tmp_path: Path, name: str, compress: bool) -> None:
+    """HDF5's own checksums find damage of what a tensor is read from."""
+    pytest.importorskip("h5py")
+    x = np.arange(1.0, 201.0).reshape(10, 20) * (np.arange(200).reshape(10, 20) % 3 == 0)
+    path = tmp_path / name
+    ow.write(path, ow.asarray(x, format="csr"), compress=compress)
+    whole, found = path.read_bytes(), 0
+    texts = whole.find(b"GCOL")  # HDF5 has no checksums of AnnData's texts of any length
+    for at in range(0, len(whole), len(whole) // 100):
+        if 0 <= texts <= at < texts + 4096:
+            continue
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :])
+        try:
+            np.testing.assert_array_equal(ow.read(path).to_numpy(), x)
+        except (ow.FileFormatError, ow.UnsupportedError) as error:
+            found += 1
+            assert name in str(error)  # noqa: PT017
+    assert found > 20
+
+
+def test_damage_of_hdf5_names_the_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("h5py")
+    monkeypatch.setattr("openwork.io.containers.hdf5._CHUNK", 8)
+    path = tmp_path / "a.bsp.h5"
+    ow.write(path, ow.asarray(np.diag(np.arange(1.0, 41.0)), format="csr"))
+    whole = path.read_bytes()
+    at = whole.index(np.float64(20.0).tobytes())
+    path.write_bytes(whole[:at] + b"\1" + whole[at + 1 :])
+    with pytest.raises(ow.FileFormatError, match=r"a\.bsp\.h5: /values, chunk 2 \(from 16 on\): the data is corrupt"):
+        ow.read(path)
+
+
+def test_damage_of_parquet_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path, values = tmp_path / "a.parquet", np.random.default_rng(0).random(40)
+    ow.write(path, ow.asarray(np.diag(values), format="coo"))
+    whole = path.read_bytes()
+    at = whole.index(values[20].tobytes())
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    with pytest.raises(ow.FileFormatError, match=r"a\.parquet"):
+        ow.read(path)
+    for shape, checksum in ((b"[40, 41]", parquet._checksum(b"[40, 40]")), (b"[40, 40]", b"00000000")):
+        table = parquet._pyarrow(path).parquet.read_table(io.BytesIO(whole))
+        metadata = {b"openwork_shape": shape, b"openwork_shape_crc32": checksum}
+        parquet._pyarrow(path).parquet.write_table(table.replace_schema_metadata(metadata), path)
+        with pytest.raises(ow.FileFormatError, match="not that of its checksum"):
+            ow.read(path)

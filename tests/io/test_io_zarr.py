@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -49,8 +50,8 @@ def test_rows_read_their_chunks_only(tmp_path: Path, monkeypatch: pytest.MonkeyP
     whole = ow.read(path)
     at = int(whole.pos(1)[20]) // 16
     for key in ("indices", "data"):
-        for chunk in (path / "X" / key).iterdir():
-            if chunk.name.isdigit() and int(chunk.name) < at:
+        for chunk in (path / "X" / key / "c").iterdir():
+            if int(chunk.name) < at:
                 chunk.write_bytes(b"broken")
     np.testing.assert_array_equal(ow.read(path, rows=slice(20, 30)).to_numpy(), X[20:])
     with pytest.raises(ow.FileFormatError, match=r"cells\.zarr"):
@@ -111,3 +112,45 @@ def test_a_store_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     made.attrs["encoding-type"] = "array"
     with pytest.raises(ow.FileFormatError, match="unpacks to more"):
         ow.read(path)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_damage_is_an_error_with_the_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: bool) -> None:
+    monkeypatch.setattr("openwork.io.containers.zarr._CHUNK", 16)
+    path = tmp_path / "x.bsp.zarr"
+    ow.write(path, ow.asarray(X, format="csr"), compress=compress)
+    chunk = path / "values" / "c" / "3"
+    whole = chunk.read_bytes()
+    chunk.write_bytes(whole[:-7] + bytes([whole[-7] ^ 1]) + whole[-6:])
+    with pytest.raises(ow.FileFormatError, match=r"x\.bsp\.zarr: /values, chunk 3 \(from 48 on\): the data is corrupt"):
+        ow.read(path)
+    chunk.unlink()
+    with pytest.raises(ow.FileFormatError, match=r"/values, chunk 3 .*missing"):
+        ow.read(path)
+    chunk.write_bytes(whole)
+    description = path / "zarr.json"
+    text = description.read_text()
+    description.write_text(text.replace("12", "22"))
+    with pytest.raises(ow.FileFormatError, match=r"checksum .* is not that of the metadata"):
+        ow.read(path)
+    description.write_text(text)
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), X)
+
+
+def test_a_store_of_others_has_chunks_that_are_not_there(tmp_path: Path) -> None:
+    """zarr leaves out chunks of fill values, and gives no checksums of its own."""
+    path = tmp_path / "theirs.zarr"
+    root = zarr.open_group(str(path), mode="w", zarr_format=3)
+    root.attrs["encoding-type"] = "anndata"
+    made = root.create_array("X", shape=(6, 4), dtype="f4", chunks=(2, 4))
+    made.attrs["encoding-type"] = "array"
+    made[2:4] = 1
+    assert sorted(p.name for p in (path / "X" / "c").iterdir()) == ["1"]
+    np.testing.assert_array_equal(ow.read(path).to_numpy()[:, 0], [0, 0, 1, 1, 0, 0])
+
+
+def test_the_files_of_a_store_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda d: synced.append(os.fstat(d).st_ino))
+    ow.write(tmp_path / "x.bsp.zarr", ow.asarray(X, format="csr"))
+    assert {p.stat().st_ino for p in (tmp_path / "x.bsp.zarr").rglob("*") if p.is_file()} <= set(synced)

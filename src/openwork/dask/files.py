@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from ..advice.units import Size
-from ..errors import FileFormatError, InvariantError, UnsupportedError
+from ..errors import FileFormatError, UnsupportedError
 from ..format import format as parse
 from ..format.expression import Dim
 from ..format.named import coo
 from ..integers import integer
 from ..interop.sources import asarray
 from ..io.containers.mapped import open as open_mapped
+from ..io.containers.mapped import open_rows
 from ..io.out_of_core.conversion import write_parts
 from ..io.out_of_core.dataset_parts import is_dataset_file, opened_group
 from ..io.out_of_core.parts_of_file import parts
 from ..io.shared.records import Options
 from ..io.shared.stored_range import Stored, positions_are_elements, ranges, row_positions
 from ..ops.creation import zeros
-from ..runtime.check import check as check_invariants
-from ..runtime.leading_slice import outer_dim
+from ..runtime.leading_slice import outer_block
 from ..storage.buffers import scalar_of
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -33,17 +33,20 @@ __all__ = ["from_file", "to_file"]
 Path_ = str | os.PathLike[str]
 
 
-def from_file(path: Path_, rows: int | None = None, *, variable: str | None = None, verify: bool = False) -> Any:
+def from_file(path: Path_, rows: int | None = None, *, variable: str | None = None, verify: bool = True) -> Any:
     """A tensor in a file as a Dask array in blocks of rows, of which none is read before it is asked for.
 
     path : `.ow` and uncompressed `.npz`, which every worker maps; binsparse's `.bsp.h5` and `.bsp.zarr`, of which a
         task reads its rows; the file is where the workers find it under the same path
     rows : of a block; by default so many that a block has about 64 MiB
     variable : the group of a binsparse file
-    verify : compare all of an `.ow` or `.npz` with its checksums first: FileFormatError names the block that is damaged
+    verify : compare what is read with its checksums. Of an `.ow` a task compares the blocks of 4 MiB that hold its
+        rows; an `.npz`, whose checksums are of whole arrays, is read once by this call. Chunks of binsparse files are
+        compared in any case, where they have checksums, as those that are written here do
 
     Returns: a dask.array.Array whose chunks are Tensors in the format of the file. Raises UnsupportedError where rows
-    are not stored one after the other, as in CSC: `ow.convert(path, other, format="csr")`.
+    are not stored one after the other, as in CSC: `ow.convert(path, other, format="csr")`. What is damaged is
+    FileFormatError, from the task that reads it, with the file and the block or chunk.
     Cost: of the call, that of opening the file; of a task, O(elements of its rows).
     See also: to_file, open, convert.
 
@@ -61,8 +64,9 @@ def from_file(path: Path_, rows: int | None = None, *, variable: str | None = No
     from dask.delayed import delayed
 
     name = os.path.abspath(path)
-    shape, format, dtype, nbytes = _facts(name, variable, verify)
-    step = max(1, shape[0] * (64 << 20) // max(nbytes, 1)) if rows is None else integer(rows, "from_file", "rows")
+    shape, format, dtype, nbytes, unit = _facts(name, variable, verify)
+    step = shape[0] * (64 << 20) // max(nbytes, 1) // unit * unit
+    step = max(unit, step) if rows is None else integer(rows, "from_file", "rows")
     if step < 1:
         raise ValueError(f"from_file: rows of a block are 1 or more; got: {rows}\n  help: leave rows out")
     block = delayed(_rows, pure=True)
@@ -71,7 +75,9 @@ def from_file(path: Path_, rows: int | None = None, *, variable: str | None = No
     cuts = [(first, min(first + step, shape[0])) for first in range(0, shape[0], step)] or [(0, 0)]
     arrays = [
         da.from_delayed(
-            block(name, variable, a, b, dask_key_name=f"openwork-file-{token}-{a}"), (b - a, *shape[1:]), meta=meta
+            block(name, variable, verify, a, b, dask_key_name=f"openwork-file-{token}-{a}"),
+            (b - a, *shape[1:]),
+            meta=meta,
         )
         for a, b in cuts
     ]
@@ -110,18 +116,21 @@ def to_file(x: Any, path: Path_, *, format: object = None, memory: Size | None =
     write_parts(path, blocks(), x.shape, format=target, dtype=x.dtype, memory=memory)
 
 
-def _facts(path: str, variable: str | None, verify: bool) -> tuple[tuple[int, ...], Any, Any, int]:
-    """Shape, format, dtype and bytes of the tensor of a file whose rows are stored one after the other."""
+def _facts(path: str, variable: str | None, verify: bool) -> tuple[tuple[int, ...], Any, Any, int, int]:
+    """Shape, format, dtype and bytes of the tensor of a file whose rows, or so many rows, are stored one after the
+    other."""
     if is_dataset_file(path):
         with opened_group(path, Options(variable=variable)) as stored:
             if stored is None or not positions_are_elements(stored.format) or row_positions(stored, 0) is None:
                 raise _refused(path, "this group")
             item = stored.dtype.itemsize + 8 * len(stored.crd)
-            return stored.shape, stored.format, stored.dtype, stored.size * item
-    t = open_mapped(path, check=False, verify=verify)
-    if not isinstance(t, Tensor) or not t.ndim or t.format.levels[0].expression != Dim(0):
+            return stored.shape, stored.format, stored.dtype, stored.size * item, 1
+    t = open_mapped(path, check=False, verify=verify and not os.path.isdir(path))
+    block = outer_block(t.format) if isinstance(t, Tensor) else None
+    by_rows = isinstance(t, Tensor) and t.ndim and t.format.levels[0].expression == Dim(0)
+    if not by_rows and (block is None or block[0] != 0):
         raise _refused(path, str(getattr(t, "format", "a masked tensor")))
-    return t.shape, t.format, t.dtype, t.nbytes
+    return t.shape, t.format, t.dtype, t.nbytes, 1 if block is None else block[1]
 
 
 def _refused(path: str, what: str) -> UnsupportedError:
@@ -130,20 +139,10 @@ def _refused(path: str, what: str) -> UnsupportedError:
     )
 
 
-def _rows(path: str, variable: str | None, first: int, last: int) -> Tensor:
+def _rows(path: str, variable: str | None, verify: bool, first: int, last: int) -> Tensor:
     """A block of rows of a file, in its format; the index buffers of these rows are checked."""
     if not is_dataset_file(path):
-        t = open_mapped(path, check=False)
-        if outer_dim(t.format) is None:  # a kernel reads all of it
-            return open_mapped(path)[first:last]  # type: ignore[no-any-return]
-        try:
-            block: Tensor = t[first:last]
-            check_invariants(block._storage)
-        except InvariantError as error:
-            raise FileFormatError(
-                f"{path}: rows {first} to {last - 1}: {error}\n  help: restore the file; verify=True names the block"
-            ) from None
-        return block
+        return open_rows(path, first, last, verify)
     with opened_group(path, Options(variable=variable)) as stored:
         assert stored is not None
         return _block(path, stored, first, last)

@@ -6,7 +6,7 @@ A[i:j] of CSR shares crd and values and rebases pos; A[rows] copies the rows' ra
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
@@ -34,7 +34,7 @@ from .prepared_moves import Gather
 
 __all__ = [
     "FEW", "FEW_ROWS", "RowGather", "drop_outer", "join_outer", "outer_block", "outer_dim", "pick", "slice_outer",
-    "take_outer",
+    "slice_reads", "take_outer",
 ]  # fmt: skip
 
 PARALLEL_NSE = tuning.SLICE_PARALLEL
@@ -119,6 +119,49 @@ def slice_outer(s: Storage, first: int, last: int) -> Storage:
         if crd[at] is not None:
             crd[at] = s.crd[at][begin:end]  # type: ignore[index]
     return Storage(shape, s.format, s.scalar, s.fill_value, tuple(pos), tuple(crd), s.values[begin:end])
+
+
+def slice_reads(s: Storage, first: int, last: int) -> Iterator[tuple[str, int, int]]:
+    """What `slice_outer` reads and shares: names of buffers, "pos_1" or "values", and ranges of their elements.
+
+    A range comes before it is read here, so that whoever takes it can compare it with a checksum first.
+    """
+    block = outer_block(s.format)
+    assert block is not None
+    begin, end = first // block[1], -(-last // block[1])
+    if s.format.levels[0].format.is_compressed:
+        yield "pos_0", 0, 2
+        count, found = length(s.crd[0]), []
+        for bound in (begin, end):
+            low, high = 0, count
+            while low < high:
+                middle = (low + high) // 2
+                yield "crd_0", middle, middle + 1
+                low, high = (middle + 1, high) if int(s.crd[0][middle]) < bound else (low, middle)  # type: ignore[index]
+            found.append(low)
+        begin, end = found
+        yield "crd_0", begin, end
+    intervals = s.format.level_intervals(s.shape)
+    for at in range(1, s.format.nlevels):
+        level = s.format.levels[at].format
+        if level.is_loose:
+            yield f"pos_{at}", 2 * begin, 2 * end
+            for below in range(at, s.format.nlevels):
+                rest = (("pos", s.pos[below]), ("crd", s.crd[below]))
+                yield from ((f"{k}_{below}", 0, length(b)) for k, b in rest if b is not None)
+            yield "values", 0, length(s.values)
+            return
+        if level.is_compressed:
+            yield f"pos_{at}", begin, end + 1
+            begin, end = int(s.pos[at][begin]), int(s.pos[at][end])  # type: ignore[index]
+        elif level.slots is not None:
+            begin, end = begin * level.slots, end * level.slots
+        elif level.is_located:
+            n = intervals[at][1] - intervals[at][0]
+            begin, end = begin * n, end * n
+        if s.crd[at] is not None:
+            yield f"crd_{at}", begin, end
+    yield "values", begin, end
 
 
 def _pair(end: int, like: Array) -> Array:

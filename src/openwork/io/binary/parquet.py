@@ -2,12 +2,14 @@
 
 Columns `i0`, `i1`, ... and `value` with the shape in the table's metadata are written. Read is any table of integer
 columns and one last column of numbers, whose shape is what the coordinates need where no metadata says it.
+Pages have checksums, and so has the shape; what has none, of other writers, is read without.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "write"]
 
-_SHAPE = b"openwork_shape"
+_SHAPE, _CHECKSUM = b"openwork_shape", b"openwork_shape_crc32"
 _READ_ERRORS = (OSError, ValueError, KeyError, TypeError, NotImplementedError, RecursionError)
 _KINDS = "biuf"
 
@@ -46,14 +48,17 @@ def read(path: str | os.PathLike[str], options: Options) -> Coordinates:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         try:
-            table = pyarrow.parquet.ParquetFile(file)
+            table = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True)
             groups = [table.metadata.row_group(k) for k in range(table.metadata.num_row_groups)]
             unpacked_size = (
                 sum(g.total_byte_size for g in groups) + 8 * table.metadata.num_rows * table.metadata.num_columns
             )
             if unpacked_size > (limit := limits.allowed(size, options.ratio)):
                 limits.refuse_size(name, size, limit)
-            declared = (table.schema_arrow.metadata or {}).get(_SHAPE)
+            metadata = table.schema_arrow.metadata or {}
+            declared = metadata.get(_SHAPE)
+            if declared is not None and metadata.get(_CHECKSUM, checksum := _checksum(declared)) != checksum:
+                raise FileFormatError(f"{name}: the shape {declared[:80]!r} is not that of its checksum: it is corrupt")
             columns = {
                 n: _column(name, n, c) for n, c in zip(table.schema_arrow.names, table.read().columns, strict=True)
             }
@@ -70,6 +75,10 @@ def read(path: str | os.PathLike[str], options: Options) -> Coordinates:
             raise FileFormatError(f"{name}: column {k} is of {c.dtype}; expected indices from 0 to 2**62")
     shape = _shape(name, declared, indices)
     return Coordinates(shape, tuple(c.astype(np.int64, copy=False) for c in indices), columns[key])
+
+
+def _checksum(text: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(text)
 
 
 def _column(name: str, key: str, column: Any) -> Array:
@@ -108,8 +117,10 @@ def write(path: str | os.PathLike[str], t: Tensor, progress: Progress | None) ->
     if record.values.dtype.kind not in _KINDS:
         raise UnsupportedError(f"write: {name}: Parquet has no values of {record.values.dtype}\n  help: write .npz")
     columns = {f"i{d}": c for d, c in enumerate(record.indices)} | {"value": record.values}
-    table = pyarrow.table(columns).replace_schema_metadata({_SHAPE: json.dumps(list(record.shape))})
+    table = pyarrow.table(columns)
+    shape = json.dumps(list(record.shape)).encode()
+    table = table.replace_schema_metadata({_SHAPE: shape, _CHECKSUM: _checksum(shape)})
     with replacing(path) as file:
-        pyarrow.parquet.write_table(table, file)
+        pyarrow.parquet.write_table(table, file, write_page_checksum=True)
     if progress is not None:
         progress(record.values.size, record.values.size)

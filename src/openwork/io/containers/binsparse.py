@@ -26,7 +26,7 @@ from ...storage.buffers import scalar_of, to_numpy
 from ...storage.iso import repeated
 from ..shared.records import Array, Buffers, Coordinates, Options, Progress, index_dtype
 from ..shared.stored_range import Stored
-from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5
+from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5, set_text
 
 if TYPE_CHECKING:
     from ...storage.storage import Storage
@@ -189,7 +189,7 @@ def write(
         )
     total, done = sum(a.size for a in arrays.values()), 0
     with opening(path) as root:
-        root.attrs[ATTRIBUTE] = json.dumps({ATTRIBUTE: description})
+        set_text(root, ATTRIBUTE, json.dumps({ATTRIBUTE: description}))
         for key, array in arrays.items():
             dataset(root, key, array, compress)
             done += array.size

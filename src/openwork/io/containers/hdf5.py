@@ -21,15 +21,23 @@ from ..shared.records import Array, Buffers, Coordinates, Options, Progress
 from ..shared.replace import replacing_name
 from ..shared.tensors import check_matrix
 from ..shared.unpack import open_regular
+from .chunked import Chunked, chunk_shape
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 
-__all__ = ["Hdf5", "create_hdf5", "dataset", "open_hdf5", "read_tenx", "text_dataset", "write_tenx"]
+__all__ = [
+    "Hdf5", "create_hdf5", "dataset", "growing_dataset", "open_hdf5", "read_tenx", "set_text", "text_dataset",
+    "write_tenx",
+]  # fmt: skip
 
 _FILTERS = (1, 2, 3, 4, 32000)
 """deflate, shuffle, checksum, szip, lzf."""
 _DEPTH = 32
+_CHUNK = 1 << 17
+"""Elements of a chunk: 1 MiB of doubles, as much as HDF5 keeps of a dataset for the next read."""
+_LIBRARY = ("v110", "v110")
+"""The file format of HDF5 1.10, which has checksums of all that says what lies where."""
 _READ_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
 
 
@@ -73,14 +81,23 @@ def create_hdf5(path: str | os.PathLike[str], others: Callable[[Any], list[str]]
                 f"write: {os.fspath(path)}: the file has {', '.join(map(repr, lost[:5]))} besides, which would be lost"
                 "\n  help: another path, or remove the file first"
             )
-    with replacing_name(path) as temporary, h5py.File(temporary, "w") as file:
+    with replacing_name(path) as temporary, h5py.File(temporary, "w", libver=_LIBRARY) as file:
         yield file
 
 
 def dataset(group: Any, key: str, array: Array, compress: bool = False) -> Any:
-    """A dataset of the array, deflated if asked; no time is stored, so that equal tensors give equal files."""
-    options = {"compression": "gzip", "shuffle": True} if compress and array.size else {}
+    """A dataset of the array in chunks with checksums, deflated if asked; no time is stored, so that equal tensors give
+    equal files."""
+    options: dict[str, Any] = {}
+    if array.size and array.ndim:
+        options = {"chunks": chunk_shape(array.shape, _CHUNK), "fletcher32": True}
+        options |= {"compression": "gzip", "shuffle": True} if compress else {}
     return group.create_dataset(key, data=array, **options)
+
+
+def growing_dataset(group: Any, key: str, dtype: np.dtype[Any]) -> Any:
+    """A dataset of one dimension, to which is appended."""
+    return group.create_dataset(key, shape=(0,), maxshape=(None,), chunks=(_CHUNK,), dtype=dtype, fletcher32=True)
 
 
 def text_dataset(group: Any, key: str, lines: Sequence[str]) -> Any:
@@ -89,6 +106,16 @@ def text_dataset(group: Any, key: str, lines: Sequence[str]) -> Any:
         return group.create_texts(key, lines)
     kind = _h5py(group.file.filename).string_dtype()
     return group.create_dataset(key, data=list(lines), dtype=kind, shape=(len(lines),))
+
+
+def set_text(item: Any, key: str, text: str) -> None:
+    """Set an attribute to a text of fixed length, which lies where HDF5 has checksums; others it keeps in a heap that
+    has none."""
+    if not hasattr(item.attrs, "create"):
+        item.attrs[key] = text
+        return
+    data = text.encode()
+    item.attrs.create(key, data, dtype=_h5py(item.file.filename).string_dtype("utf-8", len(data)))
 
 
 class Hdf5:
@@ -120,7 +147,7 @@ class Hdf5:
     def is_group(self, item: Any) -> bool:
         return isinstance(item, self._h5py.Group)
 
-    def dataset(self, group: Any, key: str) -> Any:
+    def dataset(self, group: Any, key: str) -> Chunked:
         """A dataset of numbers in this file, of which nothing is loaded."""
         item, where = self._of_numbers(group, key, self._h5py.Dataset, "dataset")
         layout = item.id.get_create_plist()
@@ -131,7 +158,7 @@ class Hdf5:
         filters = [layout.get_filter(k)[0] for k in range(layout.get_nfilters())]
         if len(set(filters)) < len(filters) or not set(filters) <= set(_FILTERS):
             self.fail(f"{where} has the filters {filters}; known, each once: {_FILTERS}")
-        return item
+        return Chunked(item, f"{self.name}: {where}")
 
     def _of_numbers(self, group: Any, key: str, kind: Any, what: str) -> tuple[Any, str]:
         """A group's member of this kind, whose values are numbers, and its place for messages."""
@@ -145,20 +172,24 @@ class Hdf5:
 
     def array(self, group: Any, key: str, part: slice | None = None) -> Array:
         """A dataset of numbers, or a part of its first dimension."""
-        item = self.dataset(group, key)
-        where, kind = f"{group.name.rstrip('/')}/{key}", item.dtype
+        chunked = self.dataset(group, key)
+        item, kind = chunked.item, chunked.dtype
         chunk = int(np.prod(item.chunks, dtype=np.float64)) * kind.itemsize if item.chunks else 0
-        self._stored_bytes += int(item.id.get_storage_size())
+        self._stored_bytes += self.stored_bytes(item)
         share = 1.0 if part is None or not item.shape[0] else (part.stop - part.start) / item.shape[0]
         self._loaded_bytes += max(int(item.nbytes * share), chunk)
         limit = limits.allowed(self._stored_bytes, self._ratio)
         if self._loaded_bytes > limit:
-            limits.refuse_size(f"{self.name}: {where}", self._stored_bytes, limit)
-        array: Array = np.asarray(item[() if part is None else part])
+            limits.refuse_size(chunked.place, self._stored_bytes, limit)
+        array: Array = np.asarray(chunked[() if part is None else part])
         if array.dtype.names:
             first, second = (array[n] for n in array.dtype.names)
             return np.asarray(first + 1j * second)
         return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+
+    def stored_bytes(self, item: Any) -> int:
+        """The bytes that an array takes in the file."""
+        return int(item.id.get_storage_size())
 
     def integers(self, group: Any, key: str, part: slice | None = None) -> Array:
         """A dataset of integers in one dimension, or a part of it."""

@@ -14,7 +14,9 @@ from typing import IO, Any, NoReturn, cast
 
 import numpy as np
 
-from ...errors import FileFormatError, UnsupportedError
+from ...errors import FileFormatError, InvariantError, UnsupportedError
+from ...runtime.check import check as check_invariants
+from ...runtime.leading_slice import outer_block, slice_outer, slice_reads
 from ...storage.file_pages import mapped_file
 from ...tensor.tensor import Tensor
 from ..shared.records import Array, Buffers
@@ -24,7 +26,7 @@ from . import npz, store
 from .archive import Archive, archive_of
 from .masked import read_masked
 
-__all__ = ["open"]
+__all__ = ["open", "open_rows"]
 
 _LOCAL = struct.Struct("<4s22xHH")
 """The local header of a member of a zip archive: its signature, and the lengths of the name and of the extra field."""
@@ -82,6 +84,34 @@ def open(path: Path_, *, verify: bool = False, check: bool = True) -> Any:
     if record.masked:
         return read_masked(path, record, None)
     return _tensor(path, record, check)
+
+
+def open_rows(path: Path_, first: int, last: int, verify: bool) -> Tensor:
+    """Rows first to last - 1 of a mapped tensor that is stored row after row; their index buffers are checked.
+
+    verify : compare the blocks of an `.ow` that hold the rows with their checksums before
+
+    Raises FileFormatError with the name of the block, or the rows. Cost: O(blocks of the rows), in formats whose rows
+    are no range of every buffer of the whole file.
+    """
+    store_of_path = store.MappedStore(path) if os.path.isdir(path) else None
+    t = open(path, check=False) if store_of_path is None else _tensor(path, store_of_path.record(), False)
+    block = outer_block(t.format)
+    if block is None:  # a kernel reads all of it
+        whole: Tensor = open(path, verify=verify)
+        return whole[first:last]
+    begin, end = first // block[1] * block[1], min(-(-last // block[1]) * block[1], t.shape[0])
+    if verify and store_of_path is not None:
+        for place in slice_reads(t._storage, begin, end):
+            store_of_path.verify_range(*place)
+    try:
+        rows = Tensor._from_storage(slice_outer(t._storage, begin, end))
+        check_invariants(rows._storage)
+    except InvariantError as error:
+        raise FileFormatError(
+            f"{os.fspath(path)}: rows {first} to {last - 1}: {error}\n  help: restore the file from a copy"
+        ) from None
+    return rows if (begin, end) == (first, last) else rows[first - begin : last - begin]
 
 
 def _tensor(path: Path_, record: Buffers, check: bool) -> Tensor:

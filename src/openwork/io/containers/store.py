@@ -32,7 +32,7 @@ from ..shared.records import Array, Buffers, Header, Options, Progress
 from ..shared.replace import replacing_folder
 from .store_header import BLOCK, HEADER, Stored, StoreHeader, read_header, spelled, text_of
 
-__all__ = ["StoreWriter", "header", "is_store", "mapped", "read", "verify", "write", "writing"]
+__all__ = ["MappedStore", "StoreWriter", "header", "is_store", "mapped", "read", "write", "writing"]
 
 _PIECE = 1 << 20
 _BEGINNING = b'{"openwork":'
@@ -181,36 +181,55 @@ def read(path: Path_, options: Options = Options()) -> Buffers:  # noqa: B008
 
 def mapped(path: Path_, verified: bool) -> Buffers:
     """The buffers of a store as arrays over its files, which are read when elements are asked for."""
-    _refuse_byte_order(path)
-    found = read_header(path)
-    arrays: dict[str, Array] = {}
-    for name, stored in found.buffers.items():
-        with _opened(path, name, stored) as file:
-            arrays[name] = np.empty(0, stored.dtype)
-            if stored.length:
-                arrays[name] = np.frombuffer(mapped_file(file), stored.dtype, stored.length)
+    found = MappedStore(path)
     if verified:
-        verify(path, found, arrays)
-    return _record(path, found, arrays)
+        found.verify()
+    return found.record()
 
 
-def verify(path: Path_, found: StoreHeader, arrays: Mapping[str, Array]) -> None:
-    """Raise FileFormatError for the first block that has not the checksum of the header; one block at a time."""
+class MappedStore:
+    """A store whose files are mapped, and whose blocks are compared with their checksums when that is asked for."""
 
-    def check(name: str, block: int) -> None:
-        part = memoryview(arrays[name].view(np.uint8).data)[block * BLOCK : (block + 1) * BLOCK]
-        checksum, expected = zlib.crc32(part), found.buffers[name].checksums[block]
+    def __init__(self, path: Path_) -> None:
+        _refuse_byte_order(path)
+        self._path, self._header = path, read_header(path)
+        self._arrays: dict[str, Array] = {}
+        self._verified: set[tuple[str, int]] = set()
+        for name, stored in self._header.buffers.items():
+            with _opened(path, name, stored) as file:
+                self._arrays[name] = np.empty(0, stored.dtype)
+                if stored.length:
+                    self._arrays[name] = np.frombuffer(mapped_file(file), stored.dtype, stored.length)
+
+    def record(self) -> Buffers:
+        """The description of the tensor, and its buffers."""
+        return _record(self._path, self._header, self._arrays)
+
+    def verify(self) -> None:
+        """Raise FileFormatError for the first block that has not the checksum of the header; one block at a time."""
+        blocks = [(name, k) for name, stored in self._header.buffers.items() for k in range(len(stored.checksums))]
+        if len(blocks) < 8:
+            for name, block in blocks:
+                self._verify_block(name, block)
+            return
+        with ThreadPoolExecutor(get_num_threads()) as threads:
+            for _ in threads.map(lambda place: self._verify_block(*place), blocks):
+                here().check()
+
+    def verify_range(self, name: str, first: int, last: int) -> None:
+        """The same of the blocks that hold a range of a buffer's elements, each compared once."""
+        stored = self._header.buffers[name]
+        last, item = min(last, stored.length), stored.dtype.itemsize
+        for block in range(max(first, 0) * item // BLOCK, -(-last * item // BLOCK)):
+            if (name, block) not in self._verified:
+                self._verify_block(name, block)
+                self._verified.add((name, block))
+
+    def _verify_block(self, name: str, block: int) -> None:
+        part = memoryview(self._arrays[name].view(np.uint8).data)[block * BLOCK : (block + 1) * BLOCK]
+        checksum, expected = zlib.crc32(part), self._header.buffers[name].checksums[block]
         if checksum != expected:
-            _refuse_block(path, name, block, len(part), expected, checksum)
-
-    blocks = [(name, k) for name, stored in found.buffers.items() for k in range(len(stored.checksums))]
-    if len(blocks) < 8:
-        for name, block in blocks:
-            check(name, block)
-        return
-    with ThreadPoolExecutor(get_num_threads()) as threads:
-        for _ in threads.map(lambda place: check(*place), blocks):
-            here().check()
+            _refuse_block(self._path, name, block, len(part), expected, checksum)
 
 
 def header(path: Path_) -> Header:

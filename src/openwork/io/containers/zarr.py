@@ -7,8 +7,10 @@ rows asked for are read, and no others.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,10 +19,10 @@ import numpy as np
 
 from ...errors import FileFormatError, UnsupportedError
 from ...faults import reach
-from ..shared import limits
-from ..shared.records import Array, Buffers, Coordinates, Options, Progress
+from ..shared.records import Buffers, Coordinates, Options, Progress
 from ..shared.replace import replacing_folder
 from . import anndata, binsparse
+from .chunked import Chunked, chunk_shape
 from .hdf5 import Hdf5
 
 if TYPE_CHECKING:
@@ -28,7 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["create_zarr", "open_zarr", "read", "write"]
 
-_MARKS = (".zgroup", "zarr.json")
+_METADATA = "zarr.json"
+_MARKS = (".zgroup", _METADATA)
+_SEAL = "openwork"
+"""The attribute of groups and arrays that we write: the CRC-32 of their metadata. All chunks of such an array are
+there, where zarr leaves out those of fill values."""
 _OWN = re.compile(r"\.z(group|attrs|array|metadata)|zarr\.json|c|[0-9.]+")
 _CHUNK = 1 << 20
 """Elements of a chunk: 8 MiB of doubles."""
@@ -49,30 +55,52 @@ class _Store(Hdf5):
     def __init__(self, zarr: Any, name: str, root: Any, ratio: int | None) -> None:
         super().__init__(zarr, name, root, ratio)
         self._zarr = zarr
+        self._sealed: dict[str, bool] = {}
+        """whether the metadata of a group or an array has a checksum, by path; those that were compared with theirs"""
+        self._check(root)
 
     def members(self, group: Any) -> dict[str, Any]:
         """The members of a group by name."""
-        return dict(group.members())
+        members = dict(group.members())
+        for item in members.values():
+            self._check(item)
+        return members
+
+    def _check(self, item: Any) -> None:
+        """Raise FileFormatError where the metadata of a group or an array is not that of its checksum."""
+        if item.path in self._sealed:
+            return
+        place = os.path.join(self.name, item.path, _METADATA)
+        body: Any = None
+        if os.path.isfile(place):
+            with open(place, "rb") as file:
+                body = json.loads(file.read())
+        attributes = body.get("attributes") if isinstance(body, dict) else None
+        own = attributes.get(_SEAL) if isinstance(attributes, dict) else None
+        if own is not None and own != {"crc32": _checksum(body)}:
+            self.fail(
+                f"{os.path.join(item.path, _METADATA)}: the checksum {own} is not that of the metadata: it is corrupt,"
+                f" or another program changed it\n  help: restore the file from a copy, or remove the attribute"
+                f" {_SEAL!r}"
+            )
+        self._sealed[item.path] = own is not None
 
     def is_group(self, item: Any) -> bool:
         return isinstance(item, self._zarr.Group)
 
-    def dataset(self, group: Any, key: str) -> Any:
+    def dataset(self, group: Any, key: str) -> Chunked:
         """An array of numbers, of which nothing is loaded."""
-        return self._of_numbers(group, key, self._zarr.Array, "array")[0]
+        item, where = self._of_numbers(group, key, self._zarr.Array, "array")
 
-    def array(self, group: Any, key: str, part: slice | None = None) -> Array:
-        """An array of numbers, or a part of its first dimension."""
-        item, where = self.dataset(group, key), f"{group.name.rstrip('/')}/{key}"
-        chunk = int(np.prod(item.chunks, dtype=np.float64)) * item.dtype.itemsize
-        self._stored_bytes += int(item.nbytes_stored())
-        share = 1.0 if part is None or not item.shape[0] else (part.stop - part.start) / item.shape[0]
-        self._loaded_bytes += max(int(item.nbytes * share), chunk)
-        limit = limits.allowed(self._stored_bytes, self._ratio)
-        if self._loaded_bytes > limit:
-            limits.refuse_size(f"{self.name}: {where}", self._stored_bytes, limit)
-        array = np.asarray(item[...] if part is None else item[part])
-        return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+        def is_missing(index: tuple[int, ...]) -> bool:
+            name = item.metadata.encode_chunk_key(index)
+            return not os.path.lexists(os.path.join(self.name, item.path, name))
+
+        return Chunked(item, f"{self.name}: {where}", is_missing if self._sealed.get(item.path) else None)
+
+    def stored_bytes(self, item: Any) -> int:
+        """The bytes that an array's chunks take."""
+        return int(item.nbytes_stored())
 
 
 @contextmanager
@@ -81,7 +109,7 @@ def open_zarr(path: str | os.PathLike[str], ratio: int | None) -> Iterator[_Stor
     if not os.path.exists(name):
         raise FileNotFoundError(f"[Errno 2] No such file or directory: {name!r}")
     try:
-        yield _Store(zarr, name, zarr.open_group(name, mode="r"), ratio)
+        yield _Store(zarr, name, zarr.open_group(name, mode="r", use_consolidated=False), ratio)
     except (FileFormatError, UnsupportedError):
         raise
     except _READ_ERRORS as error:
@@ -104,42 +132,42 @@ def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinate
 class _Group:
     """A zarr group under h5py's interface for writing."""
 
-    def __init__(self, group: Any, compress: bool) -> None:
-        self._group, self._compress = group, compress
+    def __init__(self, group: Any, zarr: Any, compress: bool) -> None:
+        self._group, self._zarr, self._compress = group, zarr, compress
         self.attrs = _Attributes(group.attrs)
 
     def create_group(self, key: str) -> _Group:
-        return _Group(self._group.create_group(key), self._compress)
+        return _Group(self._group.create_group(key), self._zarr, self._compress)
 
     def __getitem__(self, key: str) -> _Group:
-        return _Group(self._group[key], self._compress)
+        return _Group(self._group[key], self._zarr, self._compress)
 
-    def create_dataset(self, key: str, *, data: Array, **options: Any) -> _Group:
+    def create_dataset(self, key: str, *, data: np.ndarray[Any, Any], **options: Any) -> _Group:
         """An array of chunks along the first dimension, deflated where the store is to be."""
         array = np.asarray(data)
-        reach("write")
-        compression: dict[str, Any] = {"compressors": None}
-        if self._compress and array.size:
-            import numcodecs  # comes with zarr
-
-            compression = {"compressors": numcodecs.GZip(4)}
-        rows = max(1, _CHUNK // max(1, int(np.prod(array.shape[1:], dtype=np.int64)))) if array.ndim else 1
-        chunks = tuple(max(1, min(n, rows if k == 0 else n)) for k, n in enumerate(array.shape))
-        item = self._group.create_array(key, shape=array.shape, dtype=array.dtype, chunks=chunks or (), **compression)
+        item = self._array(key, array.shape, array.dtype, chunk_shape(array.shape, _CHUNK))
         item[...] = array
-        return _Group(item, self._compress)
+        return _Group(item, self._zarr, self._compress)
+
+    def _array(self, key: str, shape: tuple[int, ...], dtype: Any, chunks: tuple[int, ...]) -> Any:
+        """A new array, each of whose chunks is written, with a checksum of its bytes."""
+        reach("write")
+        codecs = self._zarr.codecs
+        packing = [codecs.GzipCodec(level=4)] if self._compress and 0 not in shape else []
+        return self._group.create_array(
+            key, shape=shape, dtype=dtype, chunks=chunks, compressors=[*packing, codecs.Crc32cCodec()],
+            config={"write_empty_chunks": True},
+        )  # fmt: skip
 
     def create_growing(self, key: str, dtype: np.dtype[Any]) -> Any:
         """An array of one dimension, to which is appended."""
-        return self._group.create_array(key, shape=(0,), dtype=dtype, chunks=(_CHUNK,), compressors=None)
+        return self._array(key, (0,), dtype, (_CHUNK,))
 
     def create_texts(self, key: str, lines: Sequence[str]) -> _Group:
         """An array of texts of any length."""
-        item = self._group.create_array(
-            key, shape=(len(lines),), dtype=str, chunks=(max(1, min(len(lines), _CHUNK)),), compressors=None
-        )
+        item = self._array(key, (len(lines),), str, chunk_shape((len(lines),), _CHUNK))
         item[...] = np.array(lines, object)
-        return _Group(item, self._compress)
+        return _Group(item, self._zarr, self._compress)
 
 
 class _Attributes:
@@ -157,7 +185,35 @@ def create_zarr(path: str | os.PathLike[str], compress: bool) -> Iterator[_Group
     """The root group of a new store, which is at `path` once the block has ended without an exception."""
     zarr = _zarr(path)
     with replacing_folder(path, _is_store, "zarr store") as folder:
-        yield _Group(zarr.open_group(folder, mode="w", zarr_format=2), compress)
+        yield _Group(zarr.open_group(folder, mode="w", zarr_format=3), zarr, compress)
+        _seal(folder)
+
+
+def _seal(folder: str) -> None:
+    """Give the metadata of each group and array its checksum, and sync all files."""
+    for place, _, files in os.walk(folder):
+        if _METADATA in files:
+            name = os.path.join(place, _METADATA)
+            with open(name, "rb") as file:
+                body = json.loads(file.read())
+            body["attributes"] = {**body.get("attributes", {}), _SEAL: {"crc32": _checksum(body)}}
+            reach("write")
+            with open(name, "w") as file:
+                json.dump(body, file, indent=2)
+        for file_name in files:
+            reach("fsync")
+            descriptor = os.open(os.path.join(place, file_name), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _checksum(metadata: dict[str, Any]) -> int:
+    """The CRC-32 of metadata but for itself, whatever the order and the blanks of its text."""
+    body = {key: value for key, value in metadata.items() if key != "consolidated_metadata"}
+    body["attributes"] = {key: value for key, value in body.get("attributes", {}).items() if key != _SEAL}
+    return zlib.crc32(json.dumps(body, sort_keys=True).encode())
 
 
 def _is_store(folder: str) -> bool:

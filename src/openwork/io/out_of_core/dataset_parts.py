@@ -18,7 +18,7 @@ from ...faults import reach
 from ...format.format import Format
 from ...interruptible import here
 from ..containers import binsparse
-from ..containers.hdf5 import open_hdf5
+from ..containers.hdf5 import growing_dataset, open_hdf5, set_text
 from ..containers.zarr import create_zarr, open_zarr
 from ..shared.records import Array, Options
 from ..shared.stored_range import Stored
@@ -81,13 +81,11 @@ class DatasetSink:
             data = np.array([fill_value], self._items["values"].dtype)
             self._root.create_dataset("fill_value", data=data)
             types["fill_value"] = str(data.dtype)
-        self._root.attrs[binsparse.ATTRIBUTE] = json.dumps({binsparse.ATTRIBUTE: description})
+        set_text(self._root, binsparse.ATTRIBUTE, json.dumps({binsparse.ATTRIBUTE: description}))
 
 
 def _growing(root: Any, key: str, dtype: np.dtype[Any]) -> Any:
-    if hasattr(root, "create_growing"):
-        return root.create_growing(key, dtype)
-    return root.create_dataset(key, shape=(0,), maxshape=(None,), chunks=(_CHUNK,), dtype=dtype)
+    return root.create_growing(key, dtype) if hasattr(root, "create_growing") else growing_dataset(root, key, dtype)
 
 
 @contextmanager
