@@ -49,6 +49,7 @@ from .imported import when_imported as _when_imported
 from .namespaces import hint as _hint
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
+from .runtime import handed_over as _handed_over  # noqa: F401  it waits for torch
 from .runtime.overrides import overridable, with_hints
 from .tables import GRADIENTS, HOMES, OPERANDS
 

@@ -1848,6 +1848,8 @@ def prune(x: Any, threshold: Any = 0, /, *, grad: str | None = None) -> Tensor:
     threshold : 0 leaves out what is the fill value only; NaN stays, unless the fill value is NaN, and -0.0 where that
         is 0.0: 1 / x tells them apart
 
+    Raises DTypeError for a threshold that is no number, ValueError for one that is negative or NaN.
+
     Guarantees: nse(out) <= nse(x), every kept value as it was.
 
     Cost: O(nse).

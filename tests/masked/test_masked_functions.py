@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,69 @@ def test_gradients_reach_what_takes_part() -> None:
     other = dense.clone().requires_grad_()
     torch.masked.softmax(other, 1, mask=stored)[:, 0].sum().backward()
     assert torch.allclose(leaf.grad, other.grad.nan_to_num())
+
+
+@pytest.mark.parametrize(
+    "spec", ["bsr(2, 1)", *(pytest.param(f, marks=pytest.mark.slow) for f in ("dense", "csr", "dia"))]
+)
+def test_functions_of_torch_masked_hand_over(spec: str) -> None:
+    """`torch.masked.sum(A, 1, mask=M)` is ours where an operand is, of blocks that store more than the mask too."""
+    dense, stored = data()
+    mask = stored & (dense < 0.8)
+    a = ow.asarray(dense, format=spec)
+    for name in NAMES:
+        function = getattr(torch.masked, name)
+        arguments = (2.0, 1) if name in ("norm", "normalize") else (1,)
+        want = function(dense, *arguments, mask=mask)
+        assert type(want) is torch.Tensor
+        kept = mask if want.shape == mask.shape else mask.any(1)
+        for x, part in ((a, mask), (a, ow.asarray(mask, format="csr")), (dense, ow.asarray(mask, format="coo"))):
+            agree(function(x, *arguments, mask=part), want, kept)
+    assert pickle.loads(pickle.dumps(torch.masked.sum)) is torch.masked.sum
+    assert torch.masked.sum.__wrapped__(dense).item() == torch.masked.sum(dense).item()
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr", pytest.param("coo", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("correction", [1, 2])
+def test_a_variance_of_few_elements_is_not_missing(layout: str, correction: int) -> None:
+    """Of no more elements than the correction it is NaN or infinite, as torch's; missing where there are none."""
+    dense = torch.tensor([[1.0, 2.0, 5.0], [3.0, 4.0, 7.0], [1.0, 1.0, 1.0]])
+    mask = torch.tensor([[True, True, False], [True, False, False], [False, False, False]])
+    for array, bits in ((dense, mask), (dense.numpy(), mask.numpy())):
+        m = ow.masked_tensor(array, bits).asformat("bitmap" if layout == "dense" else layout)
+        for dim in (0, 1):
+            want = torch.masked.std(dense, dim, correction=correction, mask=mask)
+            for got in (ow.masked.std(m, dim, correction=correction), ow.std(m, axis=dim, correction=correction)):
+                assert torch.as_tensor(np.asarray(got.get_mask().to_dense())).equal(mask.any(dim))
+                values = torch.as_tensor(got.to_numpy(0))[mask.any(dim)].float()
+                torch.testing.assert_close(values, want[mask.any(dim)], equal_nan=True)
+
+
+OF_TWO_LIBRARIES = {
+    "add": lambda m, w: m + w,
+    "power": lambda m, w: m**w,
+    "where": lambda m, w: ow.where(m > 1, m, w),
+    "matmul": lambda m, w: m @ w,
+    "rmatmul": lambda m, w: w @ m,
+    "einsum": lambda m, w: ow.masked.einsum("ij,ij->i", m, w),
+    "concat": lambda m, w: ow.masked.concat([m, ow.as_masked_tensor(w, w > 0)]),
+    "union": lambda m, w: m.add(ow.as_masked_tensor(w, w > 0), how="union"),
+    "evaluate": lambda m, w: ow.evaluate("y[i,j] = A[i,j] * x[i,j]", A=m, x=w),
+    "lazy": lambda m, w: ow.compute(ow.lazy(m) * w + 1),
+    "ufunc": lambda m, w: np.add(m, w),
+    "sparse": lambda m, w: m + ow.asarray(w, format="csr"),
+}
+
+
+@pytest.mark.parametrize("layout", ["bitmap", "csr"])
+def test_a_recorded_torch_operand_makes_the_result_recorded(layout: str) -> None:
+    for name, function in OF_TWO_LIBRARIES.items():
+        array, bits = np.eye(3) + 1, np.tri(3) > 0
+        w, other = (torch.full((3, 3), 2.0, dtype=torch.float64, requires_grad=True) for _ in range(2))
+        got = function(ow.masked_tensor(array, bits).asformat(layout), w)
+        want = function(ow.masked_tensor(torch.as_tensor(array), torch.as_tensor(bits)).asformat(layout), other)
+        assert (got.requires_grad, want.requires_grad) == (True, True), name
+        assert str(got) == str(want), name
+        for x in (got, want):
+            x.filled(0).sum().backward()
+        torch.testing.assert_close(w.grad, other.grad)

@@ -93,6 +93,17 @@ def test_checks_of_derivatives() -> None:
     assert not wrong
 
 
+def test_checks_of_torch_hand_over() -> None:
+    """`torch.autograd.gradcheck` and `gradgradcheck` are ours where an input is, masked or not."""
+    x = torch.ones(4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda a, b: a @ b, (leaf(), x))
+    assert torch.autograd.gradgradcheck(lambda a: a * a * a, leaf("coo"))
+    assert torch.autograd.gradcheck(lambda b: b * b, (x,))
+    m = ow.masked_tensor(DENSE, DENSE > 0).asformat("csr").requires_grad_()
+    assert torch.autograd.gradcheck(lambda m: ow.exp(m).sum(1), (m,))
+    assert not torch.autograd.gradcheck(lambda m: m * m.detach(), (m,), raise_exception=False)
+
+
 @pytest.mark.filterwarnings("ignore:Anomaly Detection:UserWarning")
 def test_training_by_hand_checkpoints_hooks_and_anomalies() -> None:
     A = leaf()

@@ -254,6 +254,13 @@ MASKED: dict[str, Callable[[Any], Any]] = {
     "reductions": lambda m: (m.sum(1), torch.mean(m, 0), m.amax(1), torch.std(m), m.prod(0)),
     "elementwise": lambda m: torch.relu(m * 2 - 1) + m,
     "softmax": lambda m: (m.softmax(1), torch.logsumexp(m, 0)),
+    "masked": lambda m: (
+        ow.masked.softmax(m, 1, mask=DENSE > 0.2),
+        torch.masked.var(m, 0, mask=DENSE < 0.9),
+        torch.masked.mean(m, 1),
+        torch.masked.sum(m.filled(0.0).to_dense(), 1, mask=DENSE > 0.5),
+        ow.masked.median(m, 1),
+    ),
     "made": lambda m: ow.as_masked_tensor(m.filled(0.0).to_dense() * 2, m.get_mask().to_dense()).sum(1),
 }
 

@@ -30,7 +30,7 @@ from ..tensor.lazy import is_lazy
 from ..tensor.tensor import Tensor
 from . import forms
 from .construct import as_masked_tensor, strided_tensor
-from .structure import merged, pattern, settled
+from .structure import in_one_library, merged, pattern, settled
 from .tensor import MaskedTensor, wrap, zero
 
 __all__ = ["einsum", "stored"]
@@ -71,7 +71,7 @@ def einsum(
     ring = semiring_of(semiring)
     if not isinstance(subscripts, str):
         subscripts, operands = subscripts_of((subscripts, *operands))
-    factors = [_factor(x, ring) for x in operands]
+    factors = list(in_one_library(*(_factor(x, ring) for x in operands)))
     if not any(isinstance(x, MaskedTensor) for x in factors):
         raise UnsupportedError("einsum: no operand is masked\n  help: openwork.einsum")
     inputs, output, _ = parse_subscripts(subscripts, tuple(x.ndim for x in factors))
@@ -193,7 +193,7 @@ def _ones(m: MaskedTensor) -> Tensor:
 def _is_plain(x: Any) -> bool:
     """Whether an operand is row-major arrays, whose specified elements are finite."""
     if is_array(x):
-        return bounded(to_numpy(x).reshape(-1), LARGEST) if scalar_of(x) != "bool" else True
+        return scalar_of(x) == "bool" or bounded(to_numpy(x.detach() if is_torch(x) else x).reshape(-1), LARGEST)
     if isinstance(x, Tensor) or x.format != forms.strided(x.ndim) or scalar_of(x.values) in ("bool", "f16", "bf16"):
         return False
     return bounded(to_numpy(x.detach().filled(0).to_dense()).reshape(-1), LARGEST)

@@ -26,7 +26,7 @@ from ..storage.storage import Storage
 from ..tensor.lazy import is_lazy
 from ..tensor.tensor import Tensor
 from . import forms
-from .structure import merged, require_equal, same, sampled, settled, values_on
+from .structure import in_one_library, merged, require_equal, same, sampled, settled, values_on
 from .tensor import MaskedTensor, wrap, zero
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def lift(
     )
     """
 
+    operands = tuple(in_one_library(*map(_operand, operands)))
     if all(type(x) is MaskedTensor for x in operands) and how in HOW:
         structures = [x._tensor._storage for x in operands]
         first, alike = structures[0], all(x._scalar == operands[0]._scalar for x in operands)
@@ -109,7 +110,6 @@ def lift(
             return _computed(function, [s.values for s in structures], first, operands[0].shape)
     if how not in HOW:
         raise UnsupportedError(f"{operation}: how={how!r}\n  supported: {', '.join(HOW)}")
-    operands = tuple(_operand(x) for x in operands)
     shape = _shape(operation, operands)
     masked = [x for x in operands if isinstance(x, MaskedTensor)]
     sparse = op is not None and any(isinstance(x, Tensor) for x in operands)

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
+from ..format import coo
 from ..integers import integer
 from ..interop.sources import asarray
 from ..ops.indexing.taking import prune, sparse_mask
 from ..ops.manipulation.shaping import broadcast_to
 from ..storage.buffers import Array, as_array, is_array, is_torch
 from ..tensor.tensor import Tensor
-from . import order, products
+from . import forms, order, products
 from .construct import as_masked_tensor, strided_tensor
 from .elementwise import binary, unary
 from .reductions import reduce
@@ -83,7 +84,7 @@ def _narrowed(operation: str, m: MaskedTensor, mask: Any) -> MaskedTensor:
 
 
 def _at_mask(operation: str, t: Tensor, mask: Any) -> Tensor:
-    """The elements of a sparse Tensor where a mask is True, in its format where that holds them."""
+    """The elements of a sparse Tensor where a mask is True, in its format, with a bitmap where that stores more."""
     pattern = asarray(mask.filled(False) if isinstance(mask, MaskedTensor) else mask)
     pattern = pattern if pattern._storage.scalar == "bool" else pattern != 0
     if pattern.shape != t.shape:
@@ -91,7 +92,7 @@ def _at_mask(operation: str, t: Tensor, mask: Any) -> Tensor:
             pattern = broadcast_to(pattern, t.shape)
         except ShapeError:
             raise _no_broadcast(operation, pattern.shape, t.shape) from None
-    return sparse_mask(t, prune(pattern.asformat(t.format)))
+    return sparse_mask(t, prune(pattern.asformat(coo(t.ndim))).asformat(forms.fitting(t.format)))
 
 
 def _reduced(

@@ -153,11 +153,19 @@ def _reduced(m: MaskedTensor, reduction: str) -> MaskedTensor:
     return m if reduction == "none" else reduce(reduction, m)
 
 
-def nll_loss(log_probabilities: Any, target: MaskedTensor, reduction: str = "mean") -> MaskedTensor:
+def _specified(x: Any) -> MaskedTensor:
+    """A masked tensor itself; an array, or a Tensor, as one of which every element is specified."""
+    if isinstance(x, MaskedTensor):
+        return x
+    array = x.to_dense() if isinstance(x, Tensor) else as_array(x)
+    return strided_tensor(array, as_array(np.ones(tuple(array.shape), np.bool_), like=array))
+
+
+def nll_loss(log_probabilities: Any, target: Any, reduction: str = "mean") -> MaskedTensor:
     """Minus the log-probability of each target class; targets that are missing, or whose class is, take no part.
 
     log_probabilities : shape (n, classes), masked or dense
-    target : masked tensor of class numbers, shape (n,)
+    target : class numbers, shape (n,), masked or dense
 
     Cost: O(targets).
     See also: cross_entropy.
@@ -169,16 +177,13 @@ def nll_loss(log_probabilities: Any, target: MaskedTensor, reduction: str = "mea
     >>> float(ow.masked.nll_loss(m, target))
     2.0
     """
-
+    scores, target = _specified(log_probabilities), _specified(target)
     rows = np.flatnonzero(to_numpy(target.get_mask().to_dense()))
     classes = to_numpy(target.to_dense().compressed()).astype(np.int64)
-    scores = log_probabilities
-    if not isinstance(scores, MaskedTensor):
-        scores = strided_tensor(scores, as_array(np.ones(tuple(scores.shape), np.bool_), like=scores))
     return _reduced(-item_at(scores, (rows, classes)).to_dense(), reduction)
 
 
-def cross_entropy(logits: MaskedTensor, target: MaskedTensor, reduction: str = "mean") -> MaskedTensor:
+def cross_entropy(logits: MaskedTensor, target: Any, reduction: str = "mean") -> MaskedTensor:
     """`nll_loss` of the log-softmax over the specified classes of each row.
 
     Cost: O(nse).

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UnsupportedError
 from ..late import late
 from ..ops.numpy_protocol import by_name
+from ..storage.buffers import is_torch
 from ..tables import MASKED, NUMPY
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ _METHODS = {"dot": "__matmul__", "nonzero": "nonzero", "ravel": "flatten", "tran
 """NumPy's functions that are methods, and no operations of that meaning."""
 
 
+def _over_torch(x: Any) -> bool:
+    return is_torch(x) or is_torch(getattr(x, "values", None))
+
+
 class Protocols:
     """The mixin of `MaskedTensor` that answers the array libraries."""
 
@@ -40,6 +45,9 @@ class Protocols:
         if ufunc.__name__ == "matmul" and method == "__call__":
             return self.__array_namespace__().matmul(*inputs)
         if method == "__call__" and ufunc.nout == 1 and ufunc.signature is None:
+            operation = NUMPY.get(ufunc.__name__, ufunc.__name__)
+            if operation in MASKED and not options and any(map(_over_torch, inputs)):  # torch records no ufunc
+                return getattr(self.__array_namespace__(), operation)(*inputs)
             return lift(lambda *values: ufunc(*values, **options), inputs, ufunc.__name__)
         name = NUMPY.get(f"{ufunc.__name__}.{method}")
         if name is None:

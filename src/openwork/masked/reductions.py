@@ -67,8 +67,9 @@ def reduce(
 
     Returns
     -------
-    MaskedTensor; missing where nothing is specified over `axis` ("count" is 0 there). Strided; sparse, in levels of the
-    tensor, where the reduction of a Tensor is
+    MaskedTensor; missing where nothing is specified over `axis` ("count" is 0 there), and nowhere else: var and std of
+    no more elements than the correction are NaN or infinite, as of an array. Strided; sparse, in levels of the tensor,
+    where the reduction of a Tensor is
 
     Guarantees: equal to the reduction over the specified elements, up to the order of floating-point sums.
     Cost: O(nse + size of the result).
@@ -95,8 +96,7 @@ def reduce(
         names = ", ".join(("count", *_OPERATORS, *_DERIVED, *_PLACES))
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {names}")
     options = {k: real(x, op, k) for k, x in (("correction", correction), ("ord", ord)) if x is not None}
-    values, left = function(s, axes, found, **options)
-    return _finish(values, left > 0, m, given, keepdims)
+    return _finish(function(s, axes, found, **options), found > 0, m, given, keepdims)
 
 
 def _by_fibres(plan: SparseReduction, values: MaskedTensor) -> MaskedTensor:
@@ -216,54 +216,53 @@ def _rounded(values: Any, s: Storage) -> Array:
     )
 
 
-def _mean(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, Array]:
-    values = _folded("sum", s, axes, accumulation_type(s.scalar)) / _least(found)
-    return _rounded(values, s), found
+def _mean(s: Storage, axes: tuple[int, ...], found: Array) -> Array:
+    return _rounded(_folded("sum", s, axes, accumulation_type(s.scalar)) / _least(found), s)
 
 
-def _var(s: Storage, axes: tuple[int, ...], found: Array, correction: float = 0.0) -> tuple[Array, Array]:
-    values, left = _variance(s, axes, found, correction)
-    return _rounded(values, _real(s)), left
+def _var(s: Storage, axes: tuple[int, ...], found: Array, correction: float = 0.0) -> Array:
+    return _rounded(_variance(s, axes, found, correction), _real(s))
 
 
-def _std(s: Storage, axes: tuple[int, ...], found: Array, correction: float = 0.0) -> tuple[Array, Array]:
-    values, left = _variance(s, axes, found, correction)
-    return _rounded(root(values), _real(s)), left
+def _std(s: Storage, axes: tuple[int, ...], found: Array, correction: float = 0.0) -> Array:
+    return _rounded(root(_variance(s, axes, found, correction)), _real(s))
 
 
 def _real(s: Storage) -> Storage:
     return s if s.scalar not in COMPLEX else s.with_values(apply("abs", s.values), 0.0)
 
 
-def _variance(s: Storage, axes: tuple[int, ...], found: Array, correction: float) -> tuple[Any, Array]:
-    left = found - correction
+def _variance(s: Storage, axes: tuple[int, ...], found: Array, correction: float) -> Any:
+    """Squared distances over `max(count - correction, 0)`: NaN or infinite where that is 0, as of an array."""
     if s.scalar in COMPLEX:
         parts = [s.with_values(apply(name, s.values), 0.0) for name in ("real", "imag")]
-        return sum(_variance(p, axes, found, correction)[0] for p in parts), left
+        return sum(_variance(p, axes, found, correction) for p in parts)
     mean = _folded("sum", s, axes, "f64") / _least(found)
     operands = {"A": s, "M": strided(mean if is_torch(mean) else np.asarray(mean))}
     squares = contract(_squared_distances(len(s.shape), axes), operands, "f64", s.values)
-    return squares / (left * (left > 0) + (left <= 0)), left
+    left = found - correction
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return squares / (left * (left > 0) + (found == 0))
 
 
-def _norm(s: Storage, axes: tuple[int, ...], found: Array, ord: float = 2) -> tuple[Array, Array]:
+def _norm(s: Storage, axes: tuple[int, ...], found: Array, ord: float = 2) -> Array:
     sizes = _real(s.with_values(apply("abs", s.values), 0))
     if ord in (math.inf, -math.inf):
-        return _rounded(_folded("max" if ord > 0 else "min", sizes, axes, sizes.scalar), sizes), found
+        return _rounded(_folded("max" if ord > 0 else "min", sizes, axes, sizes.scalar), sizes)
     if ord == 0:
-        return _rounded(_folded("sum", sizes.with_values(presence(sizes.values), 0.0), axes, "f64"), sizes), found
+        return _rounded(_folded("sum", sizes.with_values(presence(sizes.values), 0.0), axes, "f64"), sizes)
     powers = sizes.with_values(power(cast(sizes.values, "f64"), ord), 0.0)
-    return _rounded(root(_folded("sum", powers, axes, "f64"), ord), sizes), found
+    return _rounded(root(_folded("sum", powers, axes, "f64"), ord), sizes)
 
 
-def _truth(op: str) -> Callable[[Storage, tuple[int, ...], Array], tuple[Array, Array]]:
-    def function(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, Array]:
-        return _folded(op, s.with_values(s.values != 0, False), axes, "bool"), found
+def _truth(op: str) -> Callable[[Storage, tuple[int, ...], Array], Array]:
+    def function(s: Storage, axes: tuple[int, ...], found: Array) -> Array:
+        return _folded(op, s.with_values(s.values != 0, False), axes, "bool")
 
     return function
 
 
-def _logsumexp(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, Array]:
+def _logsumexp(s: Storage, axes: tuple[int, ...], found: Array) -> Array:
     if s.scalar in COMPLEX:
         raise DTypeError("logsumexp of a complex tensor\n  supported: real numbers\n  help: take the real part first")
     if s.scalar not in FLOATS:
@@ -278,10 +277,11 @@ def _logsumexp(s: Storage, axes: tuple[int, ...], found: Array) -> tuple[Array, 
     with np.errstate(all="ignore"):
         powers = s.with_values(apply("exp", s.values - _gather(s, names, kept, most)), 0.0)
         summed = _folded("sum", powers, axes, s.scalar)
-        return apply("log", summed if is_torch(summed) else np.asarray(summed)) + most, found
+        result: Array = apply("log", summed if is_torch(summed) else np.asarray(summed)) + most
+    return result
 
 
-_DERIVED: dict[str, Callable[..., tuple[Array, Array]]] = {
+_DERIVED: dict[str, Callable[..., Array]] = {
     "mean": _mean,
     "var": _var,
     "std": _std,

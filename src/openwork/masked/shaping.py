@@ -19,7 +19,7 @@ from ..storage.buffers import as_array, cast, is_array, to_numpy
 from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
-from .structure import pattern, settled
+from .structure import in_one_library, pattern, settled
 from .tensor import MaskedTensor, wrap
 
 if TYPE_CHECKING:
@@ -142,7 +142,8 @@ def _alike(parts: Sequence[MaskedTensor]) -> list[Tensor]:
                 f"concat: masked tensors with {type(p).__name__}"
                 "\n  help: as_masked_tensor(x, mask) says what is specified"
             )
-    return [p._tensor.asformat(forms.related(parts[0].format, p.ndim)) for p in parts]
+    tensors = [p._tensor for p in in_one_library(*parts)]
+    return [t.asformat(forms.related(parts[0].format, p.ndim)) for t, p in zip(tensors, parts, strict=True)]
 
 
 def pad(m: MaskedTensor, widths: Sequence[tuple[int, int]], value: Any = None) -> MaskedTensor:

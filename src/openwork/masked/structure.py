@@ -16,12 +16,13 @@ from ..runtime.gradient_hook import tracked
 from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
+from ..tensor import one_library
 from ..tensor.tensor import Tensor
 from . import forms
 from .tensor import MaskedTensor, wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ..format.format import Format
     from ..ir.index import Assignment, Expression
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "first_difference",
+    "in_one_library",
     "merged",
     "pattern",
     "require_equal",
@@ -63,6 +65,16 @@ def _equal(x: Array, y: Array) -> bool:
     return all(np.array_equal(words[0][k : k + PIECE], words[1][k : k + PIECE]) for k in pieces) and np.array_equal(
         a[whole:], b[whole:]
     )
+
+
+def in_one_library(*operands: Any) -> Sequence[Any]:
+    """Masked tensors, Tensors and arrays over buffers of one library: torch's where one of them is. Others stay."""
+    plain = [x._tensor if isinstance(x, MaskedTensor) else x for x in operands]
+    moved = one_library.one_library(*plain)
+    if all(x is y for x, y in zip(plain, moved, strict=True)):
+        return operands
+    pairs = zip(operands, moved, strict=True)
+    return [wrap(y, x._scalar) if isinstance(x, MaskedTensor) else y for x, y in pairs]
 
 
 def pattern(s: Storage) -> Tensor:
@@ -125,6 +137,7 @@ def merged(
     the branch that `select` does not take. The result has a format that fits that of an operand, `like`.
     """
 
+    operands = dict(zip(operands, in_one_library(*operands.values()), strict=True))
     lacking = [name for name, x in operands.items() if isinstance(x, MaskedTensor)]
     array = operands[lacking[0]].values
     tensors = {name: _tensor(x, array) for name, x in operands.items()}

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ..errors import UnsupportedError
+from ..masked.tensor import MaskedTensor, wrap
 from ..tensor.tensor import Tensor
 from .leaf_gradients import as_dense, check_backward, leaf_of, on_structure
 from .registry import torch_function
@@ -97,7 +98,9 @@ def _backward(tensors: Any, *args: Any, **options: Any) -> None:
 def gradcheck(function: Callable[..., Any], inputs: Any, **options: Any) -> bool:
     """`torch.autograd.gradcheck` of a function that takes and gives Tensors: at their stored elements.
 
-    inputs : Tensors, torch tensors and whatever else the function takes, in a tuple
+    torch's function is this one where an input is a Tensor or a masked tensor.
+
+    inputs : Tensors, masked tensors, torch tensors and whatever else the function takes, in a tuple
     options : torch's: eps, atol, fast_mode, check_forward_ad, ...
 
     Structures are constant, so the derivatives of a sparse tensor are those by its values.
@@ -137,14 +140,17 @@ def _of_values(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Cal
     """A function of Tensors and its inputs -> the function of values, and their values."""
 
     def inner(*values: Any) -> Any:
-        args = [
-            Tensor._from_storage(x._storage.with_values(v)) if isinstance(x, Tensor) else v
-            for x, v in zip(inputs, values, strict=True)
-        ]
-        result = function(*args)
+        result = function(*map(_over_values, inputs, values))
         return tuple(map(_values, result)) if isinstance(result, list | tuple) else _values(result)
 
     return inner, tuple(map(_values, inputs))
+
+
+def _over_values(x: Any, values: Any) -> Any:
+    """An input over other values: a Tensor or masked tensor of its structure, or the values themselves."""
+    if isinstance(x, MaskedTensor):
+        return wrap(_over_values(x.specified, values), x._scalar)
+    return Tensor._from_storage(x._storage.with_values(values)) if isinstance(x, Tensor) else values
 
 
 def _values(x: Any) -> Any:

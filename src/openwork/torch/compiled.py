@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from .. import masked as masked_functions
 from ..errors import ShapeError
 from ..format import format as parse
 from ..format.format import Format
@@ -25,6 +26,7 @@ from ..masked.protocols import Protocols
 from ..masked.tensor import MaskedTensor
 from ..ops.products import matmul as products
 from ..runtime import gradient_hook
+from ..runtime.handed_over import HANDED_OVER
 from ..runtime.operation import block
 from ..storage.buffers import torch_dtype
 from ..storage.invariants import check_layout
@@ -176,6 +178,12 @@ def _stand_in(register: Any) -> None:
     namespace: Any = sys.modules[package]
     for name in (OPERANDS | GRADIENTS | {"as_masked_tensor", "asarray", "masked_tensor"}) - {"matmul"}:
         _set(getattr(namespace, name), MEMBERS.get(name) or traced_calls.function(f"{package}.{name}"))
+    for name in masked_functions.__all__:
+        _set(getattr(masked_functions, name), traced_calls.function(f"{package}.masked.{name}"))
+    for module, name in HANDED_OVER:
+        if module == "torch.masked":
+            handing_over = getattr(torch.masked, name)
+            _set(handing_over, traced_calls.of_torch_masked(name, handing_over.__wrapped__))
     for name in ATTRIBUTES:
         attributes[block(name).function] = traced_calls.function(f":{name}")
     for cls in (*Tensor.__mro__, *MaskedTensor.__mro__):

@@ -19,7 +19,17 @@ from ..tensor.tensor import Tensor
 from .call_text import describe, format_of
 from .calls import sample_result
 
-__all__ = ["MEMBERS", "SCALARS", "call", "function", "getattr_of", "of_torch", "tensor", "with_values"]
+__all__ = [
+    "MEMBERS",
+    "SCALARS",
+    "call",
+    "function",
+    "getattr_of",
+    "of_torch",
+    "of_torch_masked",
+    "tensor",
+    "with_values",
+]
 
 Buffers = list[torch.Tensor]
 
@@ -137,12 +147,31 @@ def _stand_in(*args: Any, **kwargs: Any) -> Any:
 
 
 def function(name: str) -> Callable[..., Any]:
-    """The stand-in of a function of the namespace, "openwork.sum", or ".sum" of a method, ":T" of an attribute.
+    """The stand-in of a function of the namespace, "openwork.sum", or ".sum" of a method, ":T" of an attribute."""
+    return _named(_stand_in, name)
 
-    The name is a constant of its code: the tracer guards closures and defaults as those of the function it replaces.
-    """
-    code = _stand_in.__code__
-    constants = tuple([name if x == "NAME" else x for x in code.co_consts])
+
+def _of_torch_masked(*args: Any, **kwargs: Any) -> Any:
+    if any(isinstance(x, Tensor | MaskedTensor) for x in (*args, *kwargs.values())):
+        return call("openwork.masked.NAME", args, kwargs)
+    return _THEIRS["NAME"](*args, **kwargs)
+
+
+def of_torch_masked(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """The stand-in of a function of torch.masked, which hands over to ours: `runtime.handed_over`."""
+    _THEIRS[name] = theirs
+    return _named(_of_torch_masked, name)
+
+
+_THEIRS: dict[str, Callable[..., Any]] = {}
+"""torch's own functions of torch.masked."""
+
+
+def _named(function: Any, name: str) -> Callable[..., Any]:
+    """The function with a name in the place of NAME: a constant of its code, as the tracer guards closures and defaults
+    as those of the function it replaces."""
+    code = function.__code__
+    constants = tuple([x.replace("NAME", name) if isinstance(x, str) else x for x in code.co_consts])
     return FunctionType(code.replace(co_consts=constants), globals())
 
 
