@@ -30,7 +30,7 @@ from .recorded import is_recorded, with_memory
 from .scalars import python_scalar
 from .specified import count
 from .structure import Plans, Structure, keep
-from .watch import NOTHING, Watch, adopted, bare_alias, watch, watched
+from .watch import NOTHING, Watch, adopted, bare_alias, watch, watch_of_values, watched
 
 __all__ = ["LARGEST", "Storage", "check_extents", "unpickled"]
 
@@ -113,8 +113,14 @@ class Storage:
     def watch(self) -> Watch:
         """The watch of the buffers that others may change, begun at the first access."""
         if self._watch is None:
-            own = type(self.values) is np.ndarray and self.values.base is None
-            self._watch = self.structure.watch if own else watch(self.pos, self.crd, self.values)
+            values = self.values
+            if isinstance(values, np.ndarray):
+                own = type(values) is np.ndarray and values.base is None
+                self._watch = self.structure.watch if own else watch(self.pos, self.crd, values)
+            elif self._structure is None:
+                self._watch = watch(self.pos, self.crd, values)
+            else:
+                self._watch = watch_of_values(values, self._structure.watch)
         return self._watch
 
     def adopted(self) -> Storage:

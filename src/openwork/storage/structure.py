@@ -122,7 +122,7 @@ class Structure:
 
     @property
     def watch(self) -> Watch:
-        """The watch of NumPy index buffers, whatever the values are."""
+        """The watch of index buffers, whatever the values are."""
         if self._watch is None:
             self._watch = watch(self.pos, self.crd)
         return self._watch

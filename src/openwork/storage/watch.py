@@ -26,7 +26,7 @@ from .tensor_words import Pair, tensor_pairs
 
 __all__ = [
     "NOTHING", "Watch", "adopted", "bare_alias", "is_kept", "kept", "memory_of", "private", "read_only", "unkept",
-    "view_of", "watch", "watch_from", "watched",
+    "view_of", "watch", "watch_from", "watch_of_values", "watched",
 ]  # fmt: skip
 
 Name: TypeAlias = tuple[str, int]
@@ -193,18 +193,22 @@ class Watch:
 
     words : pairs (address, word) that are as they are now as long as nothing has changed, once it was asked a few times
     same : the function that compares them, or None
+    base : the watch of other buffers, which holds where this one does; None where there are none
+    is_fresh : whether its own records were made for the question that comes now
     """
 
-    __slots__ = ("arrays", "begun", "private", "questions", "same", "shared", "tensors", "words")
+    __slots__ = ("arrays", "base", "begun", "is_fresh", "private", "questions", "same", "shared", "tensors", "words")
 
-    def __init__(self, arrays: list[tuple[Name, Owner]], tensors: list[tuple[Name, _Record]]) -> None:
+    def __init__(
+        self, arrays: list[tuple[Name, Owner]], tensors: list[tuple[Name, _Record]], base: Watch | None = None
+    ) -> None:
         self.arrays: list[tuple[Any, int, np.ndarray[Any, Any], int, Name]] = []
         for name, o in arrays:  # no comprehension: a call of its own
             self.arrays.append((o.word, o.at, o.array, o.size, name))
         self.begun: Callable[[], list[tuple[Name, _Record]]] | None = None
         """makes the records at the first question, of a watch that begins with less"""
         self.same: Callable[[bytes], int] | None = None
-        self.words, self.questions = b"", 0
+        self.words, self.questions, self.base, self.is_fresh = b"", 0, base, False
         self._record(tensors)
 
     def _record(self, tensors: list[tuple[Name, _Record]]) -> None:
@@ -226,6 +230,9 @@ class Watch:
         """Whether nothing has changed."""
         if self.same is not None and self.same(self.words):
             return True
+        if self.is_fresh:
+            self.is_fresh = False
+            return self.base is None or self.base.holds()
         if self.begun is not None:
             self._begin()
         self.questions += 1
@@ -246,7 +253,14 @@ class Watch:
     def _words(self) -> bytes | None:
         """The words as they are; None where they are not known."""
         self.questions = -SEEN_OFTEN * SEEN_OFTEN  # until the next time
-        pairs: list[Pair] = []
+        pairs = self._pairs()
+        return None if pairs is None else struct.pack(f"={2 * len(pairs)}q", *itertools.chain.from_iterable(pairs))
+
+    def _pairs(self) -> list[Pair] | None:
+        """The pairs as they are; None where they are not known."""
+        pairs = [] if self.base is None else self.base._pairs()
+        if pairs is None or self.begun is not None:
+            return None
         for _, _, array, _, _ in self.arrays:
             header = (ctypes.c_int64 * 3).from_address(id(array) + DATA)  # address, dimensions, where their extents are
             pairs += [(id(array) + DATA + 8 * k, word) for k, word in enumerate(header)]
@@ -257,9 +271,11 @@ class Watch:
             if of_tensor is None:
                 return None
             pairs += of_tensor
-        return struct.pack(f"={2 * len(pairs)}q", *itertools.chain.from_iterable(pairs))
+        return pairs
 
     def _holds(self) -> bool:
+        if self.base is not None and not self.base.holds():
+            return False
         for word, at, array, size, _ in self.arrays:
             if word.value != at or array.nbytes != size:
                 return False
@@ -276,6 +292,7 @@ class Watch:
     def changed(self) -> list[str]:
         """The torch buffers that have changed. Raises InvariantError where memory is gone."""
         self._begin()
+        of_base = [] if self.base is None else self.base.changed()
         for word, at, array, size, name in self.arrays:
             if word.value != at or array.nbytes != size:
                 raise InvariantError(
@@ -292,7 +309,7 @@ class Watch:
                     "  help: make the tensor anew, or of clones before storages are resized"
                 )
             seen.forget()
-        return [_spelled(name) for name, _ in changed]
+        return [*of_base, *[_spelled(name) for name, _ in changed]]
 
 
 NOTHING = Watch([], [])
@@ -375,6 +392,17 @@ def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
     except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer: without memory of its own
         return NOTHING
     return Watch([], tensors)
+
+
+def watch_of_values(values: Any, base: Watch) -> Watch:
+    """The watch of values of torch's, asked at once, beside the one of the index buffers, which serves all values."""
+    try:
+        record = _Record(values, False)
+    except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer
+        return NOTHING
+    out = Watch([], [(("values", 0), record)], None if base is NOTHING else base)
+    out.is_fresh = True
+    return out
 
 
 def watch_from(

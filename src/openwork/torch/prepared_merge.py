@@ -4,22 +4,38 @@
 
 Where elements of the result are from depends on the structures; torch knows the derivatives of all that is left, of
 any order. Moving every value to its place is `index_copy`; taking the values that the result has is `index_select`.
+Of few values the merge is one launch, and all of its gradients are another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from .. import tuning
+from ..codegen import cache
+from ..codegen.executable import Executable
+from ..codegen.short_call import SHORT, bound
+from ..compiler.coiterate.known_places import (
+    LARGE,
+    Placed,
+    gradient_expressions,
+    gradient_kernel,
+    merge_kernel,
+    numbered,
+    used,
+)
 from ..compiler.fill import is_missing
-from ..ir.loop import Expr
+from ..ir.loop import Expr, Kernel
 from ..runtime import trace
 from ..runtime.coiterate.prepared import PreparedMerge
 from ..runtime.coiterate.run import run_merge as run
+from ..runtime.launch import bits
 from ..runtime.prepared_moves import is_plain, kept_structure
+from ..runtime.prepared_results import template
 from ..storage.buffers import length, torch_dtype
 from ..storage.recorded import outside
 from ..storage.storage import Storage
@@ -33,6 +49,7 @@ from .permutation_gradient import (
     without_duplicates,
 )
 from .pointwise import DIFFERENTIABLE, evaluate, with_gradient_of
+from .single_operand import has_memory, plain_apply
 
 __all__ = ["run_merge"]
 
@@ -70,12 +87,15 @@ class _Places:
 
     taken : the positions of those that the result has; None for all
     put : their positions in the result; None where they are all of it, in order
+    at : of each element of the result the position of its value, -1 where there is none
+    count : the operand's values
     """
 
-    __slots__ = ("put", "taken")
+    __slots__ = ("at", "count", "put", "taken")
 
     def __init__(self, numbers: torch.Tensor, count: int) -> None:
         stored = numbers > 0
+        self.at, self.count = numbers.clamp(min=0) - 1, count
         self.put = None if bool(stored.all()) else stored.nonzero().reshape(-1)
         taken = (numbers if self.put is None else numbers[self.put]) - 1
         in_order = len(taken) == count and bool((taken == torch.arange(count)).all())
@@ -87,19 +107,36 @@ class _Places:
             values = values.index_select(0, self.taken)
         return values if self.put is None else values.new_full((count,), fill).index_copy(0, self.put, values)
 
+    def transposed(self, gradient: torch.Tensor) -> torch.Tensor:
+        """The gradient of the values, of that of the values at the elements of the result."""
+        if self.put is not None:
+            gradient = gradient.index_select(0, self.put)
+        return gradient if self.taken is None else gradient.new_zeros(self.count).index_add(0, self.taken, gradient)
+
+    def placed(self, fill: Any) -> Placed:
+        """What kernels know of the operand."""
+        stored = self.at if self.put is None else self.at[self.put]
+        return Placed(None if self.put is None else fill, len(stored.unique()) < len(stored))
+
+    @property
+    def covers(self) -> bool:
+        """Whether the result has all of the values."""
+        return self.taken is None or len(self.taken.unique()) == self.count
+
 
 class _RecordedMerge:
     """The merge of storages of known structures, by torch's operations."""
 
-    __slots__ = ("count", "dtype", "expr", "fill", "places", "scalar", "silent", "structure", "watch")
+    __slots__ = ("count", "dtype", "expr", "fill", "is_guarded", "places", "scalar", "silent", "structure", "watch")
 
     def __init__(
         self, call: PreparedMerge, storages: tuple[Storage, ...], result: Storage, places: Mapping[str, _Places]
     ) -> None:
-        self.expr: Expr = call.schedule.regions.expr
-        self.places, self.count = tuple(places.items()), length(result.values)
+        self.expr: Expr = numbered(call.schedule.regions.expr, tuple(places))
+        self.places, self.count = tuple(places.values()), length(result.values)
         self.structure, self.scalar, self.fill = kept_structure(storages, result), result.scalar, result.fill_value
         self.watch, self.dtype = watch(self.structure.pos, self.structure.crd), torch_dtype(result.scalar)
+        self.is_guarded = False
 
     def __call__(self, storages: tuple[Storage, ...]) -> Storage | None:
         """The result; None where torch records no operand, or a transform or a forward derivative takes part."""
@@ -114,12 +151,142 @@ class _RecordedMerge:
             return None
         if self.watch is not NOTHING and not self.watch.holds():  # somebody wrote to the indices of a result
             return None
+        values = self.values(storages)
+        return None if values is None else Storage.over(self.structure, self.scalar, self.fill, values)
+
+    def values(self, storages: tuple[Storage, ...]) -> torch.Tensor | None:
+        """The values of the result; None where they are not those of this structure."""
         n = self.count
-        values = {name: at(s.values, s.fill_value, n) for (name, at), s in zip(self.places, storages, strict=True)}
-        computed = evaluate(self.expr, values)
-        if computed.dtype is not self.dtype:
-            computed = computed.to(self.dtype)
-        return Storage.over(self.structure, self.scalar, self.fill, computed)
+        values = {
+            f"v{k}": at(s.values, s.fill_value, n) for k, (at, s) in enumerate(zip(self.places, storages, strict=True))
+        }
+        computed: torch.Tensor = evaluate(self.expr, values)
+        return computed if computed.dtype is self.dtype else computed.to(self.dtype)
+
+
+class _LaunchedMerge(_RecordedMerge):
+    """The same of few values: a launch, and one for all gradients. Gradients of gradients are torch's operations.
+
+    is_guarded : whether the launch does nothing where a value is not finite or very large, of which a product may have
+        other elements
+    """
+
+    __slots__ = ("_executables", "_gradients", "_guard", "_like", "_operands", "_start", "expressions")
+
+    def __init__(
+        self, call: PreparedMerge, storages: tuple[Storage, ...], result: Storage, places: Mapping[str, _Places]
+    ) -> None:
+        super().__init__(call, storages, result, places)
+        self._operands = tuple([at.placed(s.fill_value) for at, s in zip(self.places, storages, strict=True)])
+        self.expressions: Mapping[int, Expr] = gradient_expressions(self.expr) or {}
+        self._like = [template(x.values.detach()) for x in (*storages, result)]
+        self._executables: list[Executable] = []
+        self._gradients: dict[tuple[bool, ...], _Gradients] = {}
+        guard = call.schedule.nonfinite_guard
+        self.is_guarded = guard is not None
+        sizes = [bits(min(guard * guard, LARGE), "f64"), *[p.count for p in self.places]] if guard is not None else []
+        self._start = self._bound(
+            ("merge", self.is_guarded), lambda: merge_kernel(self.expr, self._operands, self.is_guarded),
+            [self.count, *sizes, *[p.at.data_ptr() for p in self.places]], len(self.places) + 1,
+        )  # fmt: skip
+
+    @property
+    def suits(self) -> bool:
+        """Whether there is a launch, and gradients of every operand."""
+        return self._start is not None and len(self.expressions) == len(self.places)
+
+    def _bound(
+        self, key: tuple[Any, ...], build: Callable[[], Kernel], words: list[int], free: int
+    ) -> Callable[..., int] | None:
+        """A kernel with its first words -> a function of the last ones."""
+        executable = cache.get(f"known places {key} {self.expr} {self._operands}", build)
+        self._executables.append(executable)
+        return bound(executable, [*words, *[0] * free], range(len(words), len(words) + free))
+
+    def values(self, storages: tuple[Storage, ...]) -> torch.Tensor | None:
+        operands = [s.values for s in storages]
+        out = torch.empty_like(self._like[-1])
+        if self._start is None or self._start(*[x.data_ptr() for x in operands], out.data_ptr()):
+            return None
+        merged: torch.Tensor = _merge(self, (out,), *operands)
+        return merged
+
+    def gradients(self, needed: tuple[bool, ...]) -> _Gradients:
+        """The launch of the gradients that are needed."""
+        found = self._gradients.get(needed)
+        if found is None:
+            wanted = {k: self.expressions[k] for k, is_needed in enumerate(needed) if is_needed}
+            taking = used(*wanted.values())
+            kernel = partial(gradient_kernel, self._operands, wanted, self.scalar)
+            words = [self.count, *[p.at.data_ptr() for k, p in enumerate(self.places) if k in taking or k in wanted]]
+            start = self._bound(("gradients", needed), kernel, words, 2 + len(taking) + len(wanted))
+            found = _Gradients(start, taking, {k: self._maker(k) for k in wanted})
+            self._gradients[needed] = found
+        return found
+
+    def _maker(self, k: int) -> Callable[[], torch.Tensor]:
+        """Makes the gradient of an operand's values, zero where some stay as they are."""
+        is_written = self.places[k].covers and not self._operands[k].shared
+        return partial(torch.empty_like if is_written else torch.zeros_like, self._like[k])
+
+    def recorded_gradients(
+        self, grad: torch.Tensor, values: Sequence[torch.Tensor | None], needed: tuple[bool, ...]
+    ) -> list[torch.Tensor | None]:
+        """The gradients by torch's operations, which have gradients."""
+        taken = {"g": grad} | {
+            f"v{k}": at(v, self._operands[k].fill or 0, self.count)
+            for k, (at, v) in enumerate(zip(self.places, values, strict=True))
+            if v is not None
+        }
+        return [
+            at.transposed(evaluate(self.expressions[k], taken)) if is_needed else None
+            for k, (at, is_needed) in enumerate(zip(self.places, needed, strict=True))
+        ]
+
+
+class _Gradients:
+    """The launch of the gradients of some operands' values.
+
+    taking : the operands whose values it takes
+    """
+
+    __slots__ = ("_makers", "_start", "taking")
+
+    def __init__(
+        self, start: Callable[..., int] | None, taking: frozenset[int], makers: dict[int, Callable[[], torch.Tensor]]
+    ) -> None:
+        self._start, self.taking, self._makers = start, taking, makers
+
+    def __call__(self, grad: torch.Tensor, values: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None] | None:
+        """The gradients; None of operands that need none."""
+        if self._start is None:
+            return None
+        found: list[torch.Tensor | None] = [None] * len(values)
+        words = [grad.stride(0), grad.data_ptr(), *[v.data_ptr() for v in values if v is not None]]
+        for k, make in self._makers.items():
+            found[k] = out = make()
+            words.append(out.data_ptr())
+        self._start(*words)
+        return found
+
+
+class _Merge(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, merge: _LaunchedMerge, result: tuple[torch.Tensor], *values: torch.Tensor) -> torch.Tensor:
+        gradients = merge.gradients(ctx.needs_input_grad[2:])
+        ctx.merge, ctx.gradients = merge, gradients
+        ctx.save_for_backward(*[v if k in gradients.taking else None for k, v in enumerate(values)])
+        return result[0]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        (grad,), values = grads, ctx.saved_tensors
+        if torch.is_grad_enabled() or torch._C._functorch.maybe_current_level() is not None or not has_memory(grad):
+            return None, None, *ctx.merge.recorded_gradients(grad, values, ctx.needs_input_grad[2:])
+        return None, None, *ctx.gradients(grad, values)
+
+
+_merge = plain_apply(_Merge)
 
 
 def _keep(
@@ -137,4 +304,19 @@ def _keep(
     if result.values.device.type != "cpu" or call.schedule.format is not call.schedule.target:
         return
     places = {name: _Places(at, length(s.values)) for (name, at), s in zip(numbers.items(), storages, strict=True)}
-    call.recorded = _RecordedMerge(call, storages, result, places)
+    call.recorded = _launched(call, storages, result, places) or _RecordedMerge(call, storages, result, places)
+
+
+def _launched(
+    call: PreparedMerge, storages: tuple[Storage, ...], result: Storage, places: Mapping[str, _Places]
+) -> _LaunchedMerge | None:
+    """The launch of few values of one floating type; None of others."""
+    if result.scalar not in ("f32", "f64") or any(s.scalar != result.scalar for s in storages):
+        return None
+    if call.schedule.regions.expr.type.scalar != result.scalar:
+        return None
+    sizes = [length(result.values), *[length(s.values) for s in storages]]
+    if not min(sizes) or sum(sizes) > SHORT:
+        return None
+    merge = _LaunchedMerge(call, storages, result, places)
+    return merge if merge.suits else None

@@ -40,7 +40,7 @@ from .pointwise import DIFFERENTIABLE, evaluate
 from .prepared_launch import PreparedLaunch
 
 __all__ = [
-    "Product", "apply_untransformed", "contract", "gradients_of", "product", "run", "sample",
+    "Product", "apply_untransformed", "contract", "gradients_of", "has_memory", "product", "run", "sample",
     "keep_sampled", "statement_of",
 ]  # fmt: skip
 
@@ -110,9 +110,9 @@ def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor
     values = values if values is None or values.is_contiguous() else values.contiguous()  # the gradient of a sum
     key = _launch_key(spec, values is not None, dense)
     launch = s.plans.products.get(key)
-    is_plain = values is None or (values.dtype is s.values.dtype and _has_memory(values))
+    is_plain = values is None or (values.dtype is s.values.dtype and has_memory(values))
     for x in dense:
-        is_plain = is_plain and _has_memory(x)
+        is_plain = is_plain and has_memory(x)
     if launch is not None and is_plain and launch.valid:
         result: torch.Tensor = launch(values, *dense)
         return result
@@ -122,7 +122,7 @@ def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor
     return result
 
 
-def _has_memory(x: torch.Tensor) -> bool:
+def has_memory(x: torch.Tensor) -> bool:
     """Whether a tensor is what its memory says, at an address that kernels take."""
     at = x.data_ptr()
     return at != 0 and not (at % x.element_size() or x.is_neg() or (x.is_complex() and x.is_conj()))
@@ -149,7 +149,7 @@ class _Sampled:
             spec = Product(structure_of(s), self.at, self.dense, None, self.scalar)
             recorded: torch.Tensor = apply_untransformed(_Differentiable, spec, None, a, b)
             return recorded
-        return self.launch(None, a, b) if _has_memory(a) and _has_memory(b) else None
+        return self.launch(None, a, b) if has_memory(a) and has_memory(b) else None
 
 
 def keep_sampled(key: Any, stmt: Assignment, s: Storage, a: torch.Tensor, b: torch.Tensor) -> None:

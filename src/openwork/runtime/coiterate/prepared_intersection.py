@@ -17,12 +17,16 @@ import numpy as np
 from ... import tuning
 from ...codegen import cache
 from ...codegen.short_call import bound
-from ...compiler.coiterate.intersection_of_known import LARGE, product_kernel
+from ...compiler.coiterate.known_places import LARGE, Placed, merge_kernel
+from ...ir.loop import Kernel, Var
+from ...ir.ops import op
+from ...ir.types import Type
 from ...storage.buffers import address, is_unrecorded, length, scalar_of, to_numpy
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...storage.watch import NOTHING, watch
 from ..conversion.remap import has_gaps
+from ..launch import bits
 from ..prepared_moves import is_plain, kept_structure
 from ..prepared_results import template
 
@@ -37,9 +41,10 @@ class Intersection:
     __slots__ = ("_kept", "fill", "like", "scalar", "start", "structure", "watch")
 
     def __init__(self, s: Storage, t: Storage, result: Storage, places: tuple[Any, Any]) -> None:
-        executable = cache.get(f"product of known places {s.scalar}", lambda: product_kernel(s.scalar))
-        words = [length(s.values), length(t.values), len(places[0]), *map(address, places), 0, 0, 0]
-        self.start = bound(executable, words, (5, 6, 7))
+        executable = cache.get(f"product of known places {s.scalar}", lambda: _product_kernel(s.scalar))
+        sizes = length(s.values), length(t.values)
+        words = [len(places[0]), bits(LARGE, "f64"), *sizes, *map(address, places), 0, 0, 0]
+        self.start = bound(executable, words, (6, 7, 8))
         self._kept = executable, places
         self.structure, self.scalar, self.fill = kept_structure((s, t), result), result.scalar, result.fill_value
         self.watch = watch(self.structure.pos, self.structure.crd)
@@ -83,6 +88,12 @@ def intersection(s: Storage, t: Storage, result: Storage) -> Intersection | None
         return None
     prepared = Intersection(s, t, result, (places[0], places[1]))
     return prepared if prepared.start is not None else None
+
+
+def _product_kernel(scalar: str) -> Kernel:
+    """The product of two operands that have a value at every element of it."""
+    x, y = (Var(f"v{k}", Type(scalar)) for k in range(2))
+    return merge_kernel(op("mul", x, y), (Placed(), Placed()), guarded=True)
 
 
 def _keys(s: Storage) -> np.ndarray[Any, Any]:
