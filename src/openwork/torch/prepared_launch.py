@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from ..checked import CHECKED
+from ..codegen import pool
 from ..codegen.short_call import bound
 from ..runtime.prepared import PreparedCall
 from ..runtime.prepared_results import template
@@ -51,7 +52,7 @@ class PreparedLaunch:
     @property
     def valid(self) -> bool:
         """Whether as many threads are to be used as when it was made."""
-        return self.prepared_call.valid
+        return self.prepared_call.threads == pool.threads
 
     def __call__(self, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
         if self.orders is not None:

@@ -47,7 +47,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "index_selection": permutation_gradient.index_selection,
     "concat": permutation_gradient.concat,
     "keep_spgemm": prepared_spgemm.keep_spgemm,
-    "keep_sampled": single_operand.keep_sampled,
+    "keep_sampled": prepared_product.keep_sampled,
     "masked": products.masked,
     "on_structure": leaf_gradients.on_structure,
     "on_values": permutation_gradient.on_values,

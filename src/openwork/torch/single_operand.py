@@ -32,7 +32,7 @@ from ..runtime.prepared import key_of, recall, remember, sparse_operand
 from ..runtime.promote import compute_scalar
 from ..runtime.strided import Strided, strided
 from ..storage.buffers import Array, as_array, is_torch, length, scalar_of
-from ..storage.recorded import bare, is_recorded, is_transformed, outside
+from ..storage.recorded import bare, is_recorded, outside
 from ..storage.storage import Storage
 from .batched import map_batch
 from .permutation_gradient import detached_storage, element_mask, structure_of
@@ -40,8 +40,8 @@ from .pointwise import DIFFERENTIABLE, evaluate
 from .prepared_launch import PreparedLaunch
 
 __all__ = [
-    "Product", "apply_untransformed", "contract", "gradients_of", "has_memory", "product", "run", "sample",
-    "keep_sampled", "statement_of",
+    "Product", "apply_untransformed", "contract", "factors_of", "gradient_terms", "gradients_of", "has_memory",
+    "launch_key", "plain_apply", "product", "run", "sample", "statement_of",
 ]  # fmt: skip
 
 Indices = tuple[str, ...]
@@ -108,7 +108,7 @@ def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor
         return _run(spec, values, dense)
     s = spec.structure
     values = values if values is None or values.is_contiguous() else values.contiguous()  # the gradient of a sum
-    key = _launch_key(spec, values is not None, dense)
+    key = launch_key(spec, values is not None, dense)
     launch = s.plans.products.get(key)
     is_plain = values is None or (values.dtype is s.values.dtype and has_memory(values))
     for x in dense:
@@ -128,58 +128,9 @@ def has_memory(x: torch.Tensor) -> bool:
     return at != 0 and not (at % x.element_size() or x.is_neg() or (x.is_complex() and x.is_conj()))
 
 
-class _Sampled:
-    """A sampled product of a pattern and tensors of known shapes, strides and dtype: a launch, or its recorded form.
-
-    None where a transform or a tangent takes part, or the launch holds no more.
-    """
-
-    __slots__ = ("_forward", "_level", "at", "dense", "launch", "scalar")
-
-    def __init__(self, stmt: Assignment, scalar: str, launch: PreparedLaunch) -> None:
-        self.at, self.dense = _parts(stmt)
-        self.scalar, self.launch = scalar, launch
-        self._forward, self._level = torch.autograd.forward_ad, torch._C._functorch.maybe_current_level
-
-    def __call__(self, s: Storage, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor | None:
-        """The values at the elements of a storage."""
-        if self._forward._current_level >= 0 or self._level() is not None or not self.launch.valid:
-            return None
-        if (a.requires_grad or b.requires_grad) and torch.is_grad_enabled():
-            spec = Product(structure_of(s), self.at, self.dense, None, self.scalar)
-            recorded: torch.Tensor = apply_untransformed(_Differentiable, spec, None, a, b)
-            return recorded
-        return self.launch(None, a, b) if has_memory(a) and has_memory(b) else None
-
-
-def keep_sampled(key: Any, stmt: Assignment, s: Storage, a: torch.Tensor, b: torch.Tensor) -> None:
-    """Keep a sampled product of a pattern with two plain tensors under this key of the structure's products."""
-    scalar = _SAMPLED.get(a.dtype)
-    if scalar is None or a.dtype is not b.dtype or is_transformed(a) or is_transformed(b) or 0 in (*a.shape, *b.shape):
-        return
-    at, dense = _parts(stmt)
-    spec, operands = Product(structure_of(s), at, dense, None, scalar), (bare(a), bare(b))
-    run(spec, None, operands)
-    launch = spec.structure.plans.products.get(_launch_key(spec, False, operands))
-    if launch is not None:
-        remember(s, key, _Sampled(stmt, scalar, launch))
-
-
-def _launch_key(spec: Product, valued: bool, dense: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+def launch_key(spec: Product, valued: bool, dense: Sequence[torch.Tensor]) -> tuple[Any, ...]:
     """The key of a product's launch: what it depends on beside the structure."""
     return (spec.at, spec.dense, spec.out, spec.scalar, valued, *[(x.shape, x.stride(), x.dtype) for x in dense])
-
-
-_SAMPLED = {torch.float32: "f32", torch.float64: "f64"}
-
-
-@lru_cache(maxsize=64)
-def _parts(stmt: Assignment) -> tuple[Indices, tuple[Indices, ...]]:
-    """The indices of the pattern, and those of the dense operands."""
-    factors = _factors(stmt.rhs)
-    assert factors is not None
-    (at,) = (access.indices for access, valued in factors if not valued)
-    return at, tuple(access.indices for access, valued in factors if valued)
 
 
 def _keep_launch(
@@ -263,44 +214,58 @@ def gradients_of(
     spec: Product, values: Any, dense: Sequence[torch.Tensor], grad: torch.Tensor, needed: Sequence[bool]
 ) -> tuple[torch.Tensor | None, list[torch.Tensor | None]]:
     """The gradients of the values and of each dense operand, where needed: each a product of the family."""
-    factors = [_conjugate(d) for d in dense]
-    values_gradient = _values_gradient(spec, values, factors, grad) if needed[0] and values is not None else None
-    dense_gradients = [
-        _dense_gradient(spec, values, dense, factors, grad, k) if needed[1 + k] else None for k in range(len(dense))
-    ]
+    operands = [None if values is None else _conjugate(values), *[_conjugate(d) for d in dense], grad]
+    values_gradient = None
+    if needed[0] and values is not None:
+        values_gradient = _like(_gradient(spec, 0, operands), values)
+    dense_gradients: list[torch.Tensor | None] = [None] * len(dense)
+    for k, x in enumerate(dense):
+        if needed[1 + k]:
+            dense_gradients[k] = _like(_expanded(_gradient(spec, 1 + k, operands), spec, k, x), x)
     return values_gradient, dense_gradients
 
 
-def _values_gradient(
-    spec: Product, values: torch.Tensor, factors: list[torch.Tensor], grad: torch.Tensor
-) -> torch.Tensor:
-    if spec.out is None:
-        gradient_product, values_given, operands = replace(spec, scalar=scalar_of(grad)), grad, factors
-    else:
-        dense = (*spec.dense, spec.out)
-        gradient_product = replace(spec, dense=dense, out=None, scalar=scalar_of(grad))
-        values_given, operands = None, [*factors, grad]
-    return _like(gradient_product(values_given, operands), values)
+def _gradient(spec: Product, wrt: int, operands: Sequence[torch.Tensor | None]) -> torch.Tensor:
+    """The gradient of an operand, 0 the values, 1 the first dense one: of values, dense operands and the gradient."""
+    values, grad = operands[0], operands[-1]
+    assert grad is not None
+    dense, out, sparse, others = gradient_terms(spec.at, spec.dense, spec.out, values is not None, wrt)
+    factor = None if sparse is None else operands[sparse]
+    if wrt and spec.out is None and values is not None:
+        factor = grad * values
+    product_of = replace(spec, dense=dense, out=out, scalar=scalar_of(grad))
+    return product_of(factor, [x for k in others if (x := operands[k]) is not None])
 
 
-def _dense_gradient(
-    spec: Product, values: Any, dense: Sequence[torch.Tensor], factors: list[torch.Tensor], grad: torch.Tensor, k: int
-) -> torch.Tensor:
-    others = [d for j, d in enumerate(spec.dense) if j != k]
-    other_factors = [x for j, x in enumerate(factors) if j != k]
-    sparse = None if values is None else _conjugate(values)
-    if spec.out is None:
-        sparse = grad if sparse is None else grad * sparse
-    else:
-        others.append(spec.out)
-        other_factors.append(grad)
-    bound_indices = {*spec.at, *(i for indices in others for i in indices)}
-    out = tuple(i for i in spec.dense[k] if i in bound_indices)
-    gradient = replace(spec, dense=tuple(others), out=out, scalar=scalar_of(grad))(sparse, other_factors)
+@lru_cache(maxsize=1024)
+def gradient_terms(
+    at: Indices, dense: tuple[Indices, ...], out: Indices | None, valued: bool, wrt: int
+) -> tuple[tuple[Indices, ...], Indices | None, int | None, tuple[int, ...]]:
+    """The gradient of operand `wrt` as a product: the indices of its dense operands and of its result, and which
+    operands they are, the sparse one (None for the pattern) and the dense ones.
+
+    The operands are the values, the dense ones and the gradient of the result. That of a result at the elements is the
+    sparse operand; where there are values, it is multiplied by them first.
+    """
+    last = len(dense) + 1
+    others = tuple(1 + k for k in range(len(dense)) if 1 + k != wrt)
+    indices = tuple(dense[k - 1] for k in others)
+    sparse = (0 if valued and wrt else None) if out is not None else last
+    if out is not None:
+        indices, others = (*indices, out), (*others, last)
+    if not wrt:
+        return indices, None, sparse, others
+    bound_indices = {*at, *(i for d in indices for i in d)}
+    return indices, tuple(i for i in dense[wrt - 1] if i in bound_indices), sparse, others
+
+
+def _expanded(gradient: torch.Tensor, spec: Product, k: int, x: torch.Tensor) -> torch.Tensor:
+    """The gradient of a dense operand with the dimensions that the product sums over this operand alone."""
+    bound_indices = {*spec.at, *(i for j, d in enumerate(spec.dense) if j != k for i in d), *(spec.out or ())}
     unbound = [n for n, i in enumerate(spec.dense[k]) if i not in bound_indices]
     for n in unbound:
         gradient = gradient.unsqueeze(n)
-    return _like(gradient.expand(dense[k].shape) if unbound else gradient, dense[k])
+    return gradient.expand(x.shape) if unbound else gradient
 
 
 def _conjugate(x: torch.Tensor) -> torch.Tensor:
@@ -356,7 +321,7 @@ def _uses_recorded_values(e: Expression, values: Mapping[str, Any]) -> bool:
     return False
 
 
-def _factors(e: Expression) -> list[tuple[Access, bool]] | None:
+def factors_of(e: Expression) -> list[tuple[Access, bool]] | None:
     """The accesses of a product, and whether for their values; None for any other expression."""
     match e:
         case Access():
@@ -364,7 +329,7 @@ def _factors(e: Expression) -> list[tuple[Access, bool]] | None:
         case Apply("pattern", (Access() as access,)):
             return [(access, False)]
         case Apply("mul", args):
-            parts = [_factors(a) for a in args]
+            parts = [factors_of(a) for a in args]
             return None if None in parts else [f for part in parts for f in part or ()]
     return None
 
@@ -378,7 +343,7 @@ def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Ind
     values_torch: torch.Tensor = as_array(s.values, like=like)
     dense = {n: _operand(v, like) for n, v in values.items() if n != name}
     at = next(a.indices for a in accesses_of(stmt.rhs) if a.tensor == name)
-    factors = _factors(stmt.rhs)
+    factors = factors_of(stmt.rhs)
     valued_uses = [] if factors is None else [valued for access, valued in factors if access.tensor == name]
     if stmt.op in ("+=", "=") and factors is not None and valued_uses.count(True) <= 1 and len(valued_uses) >= 1:
         others = [access for access, _ in factors if access.tensor != name]
