@@ -105,14 +105,14 @@ def _hint_of_argument(function: Callable[..., Any], kwargs: dict[str, Any], erro
 
 _NUMBERS: frozenset[type] = frozenset((int, float, bool, complex, str, type(None), slice))
 _PLAIN: set[type] = {np.ndarray, *_NUMBERS}
-"""Types that are known to have no override: those, and the package's own."""
+"""Types that are known to have no override: those, the package's own and torch's."""
 
 
 def _has_hook(kind: type) -> bool:
-    """Whether a type has an override; types of the package without one are remembered."""
+    """Whether a type has an override; types of the package and of torch without one are remembered."""
     if hasattr(kind, _HOOK):
         return True
-    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+    if kind.__module__.partition(".")[0] in (__name__.partition(".")[0], "torch"):
         _PLAIN.add(kind)
     return False
 

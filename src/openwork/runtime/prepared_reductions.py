@@ -32,7 +32,7 @@ from .strided import fresh
 from .zero_annihilation import vdot
 
 __all__ = [
-    "DenseResult", "Extreme", "KernelTotal", "Mean", "PreparedReduction", "Reduction", "Result", "SquareRoot",
+    "DenseResult", "Filled", "KernelTotal", "Mean", "PreparedReduction", "Reduction", "Result", "SquareRoot",
     "TorchReduction", "TorchTotal", "Total", "prepared_reduction",
 ]  # fmt: skip
 
@@ -77,7 +77,7 @@ class TorchReduction:
     """
 
     __slots__ = (
-        "_forward", "_is_recording", "_level", "_record", "dtype", "like", "make", "prepared_call", "start", "stmt",
+        "_forward", "_is_recording", "_level", "_record", "dtype", "like", "make", "prepared_call", "stmt",
     )  # fmt: skip
 
     def __init__(self, stmt: Assignment, prepared_call: PreparedCall, like: Any, start: Any = 0) -> None:
@@ -87,7 +87,8 @@ class TorchReduction:
         self._record: Any = ASKED_LATER
         self.prepared_call, self.dtype, self.like = prepared_call, like.dtype, template(like)
         self.make = torch.empty_like if writes_all else torch.zeros_like
-        self.start = 0 if writes_all else start
+        if not writes_all and start:
+            self.make, self.like = torch.clone, torch.full(like.shape, start, dtype=like.dtype, device="cpu")
 
     @property
     def valid(self) -> bool:
@@ -103,8 +104,6 @@ class TorchReduction:
                 self._record = rule("recorded_sum")(self.stmt, storage)
             return None if self._record is None else self._record(self, storage)
         out = self.make(self.like)
-        if self.start:
-            out.fill_(self.start)
         if (short := self.prepared_call.short) is not None:
             if code := short(values.data_ptr(), out.data_ptr()):
                 self.prepared_call.end(code)
@@ -133,19 +132,20 @@ def prepared_reduction(stmt: Assignment, s: Storage, scalar: str, result: Any) -
     return TorchReduction(stmt, prepared, result.detach(), start)
 
 
-class Extreme:
-    """The least or largest of what a reduction of stored elements gives and of the fill value, where there are others.
+class Filled:
+    """A reduction of stored elements and of the fill value, where there are other elements.
 
-    function : of the library, `minimum` or `maximum`
-    absent : where elements are unspecified
+    function : of the library, of what the reduction gives and of `part`: `minimum`, `maximum`, `add` or `multiply`
+    part : the reduction of the unspecified elements
+    absent : where there are some; None for everywhere
     """
 
-    __slots__ = ("absent", "dtype", "fill", "function", "reduction")
+    __slots__ = ("absent", "dtype", "function", "part", "reduction")
 
     def __init__(
-        self, reduction: Reduction | TorchReduction, function: Callable[..., Any], fill: Any, absent: Any
+        self, reduction: Reduction | TorchReduction, function: Callable[..., Any], part: Any, absent: Any
     ) -> None:
-        self.reduction, self.function, self.fill, self.absent = reduction, function, fill, absent
+        self.reduction, self.function, self.part, self.absent = reduction, function, part, absent
         self.dtype = reduction.dtype
 
     @property
@@ -158,8 +158,9 @@ class Extreme:
         if out is None:
             return None
         if type(out) is np.ndarray:
-            return self.function(out, self.fill, out=out, where=self.absent)
-        return self.function(out, self.fill).where(self.absent, out)
+            return self.function(out, self.part, out=out, where=True if self.absent is None else self.absent)
+        filled = self.function(out, self.part)
+        return filled if self.absent is None else filled.where(self.absent, out)
 
 
 class Mean:
@@ -167,7 +168,7 @@ class Mean:
 
     __slots__ = ("count", "dtype", "reduction")
 
-    def __init__(self, reduction: Reduction | TorchReduction, count: int, dtype: Any) -> None:
+    def __init__(self, reduction: PreparedReduction, count: int, dtype: Any) -> None:
         self.reduction, self.count, self.dtype = reduction, count, dtype
 
     def __call__(self, storage: Storage) -> Any:
@@ -291,7 +292,7 @@ class DenseResult(Result):
         super().__init__(reduction, Structure(shape, dense_format(len(shape)), none, none))
 
 
-PreparedReduction = Reduction | TorchReduction | Extreme | Mean | SquareRoot | Total | TorchTotal | KernelTotal
+PreparedReduction = Reduction | TorchReduction | Filled | Mean | SquareRoot | Total | TorchTotal | KernelTotal
 
 
 def _maker(shape: tuple[int, ...], dtype: np.dtype[Any], *, zero: bool) -> _Make:

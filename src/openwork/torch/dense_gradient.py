@@ -257,6 +257,7 @@ class DenseGradientTensor(Tensor):
         return self
 
     def _set_storage(self, s: Storage, proxy: torch.Tensor) -> None:
+        gradient_hook.dense_gradient_type = DenseGradientTensor  # from now on calls ask for it
         s, self._proxy = detached_storage(s), proxy
         self._storage = s.with_values(StoredOfProxy.apply(s, s.values, proxy)) if proxy.requires_grad else s
 
@@ -413,4 +414,3 @@ for _name in ["__setitem__", "zero_", "copy_", "transpose_", "sparse_resize_"]:
     setattr(DenseGradientTensor, _name, _in_place(_name))
 for _name in ("T", "mT", "mH", *ATTRIBUTES):
     setattr(DenseGradientTensor, _name, _property(_name))
-gradient_hook.dense_gradient_type = DenseGradientTensor

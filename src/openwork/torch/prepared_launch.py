@@ -22,13 +22,18 @@ class PreparedLaunch:
     """A prepared launch: values, or None for a statement of a pattern, and dense operands of known shapes and strides
     -> a new tensor.
 
-    shapes : the dense operands' shapes, for those that are packed first
+    operands : dense ones of these shapes and strides, where some are packed first
     """
 
-    __slots__ = ("_used", "dtype", "like", "make", "orders", "prepared_call", "short")
+    __slots__ = ("_takes_pair", "_used", "dtype", "like", "make", "orders", "prepared_call", "short")
 
     def __init__(
-        self, prepared: PreparedCall, like: torch.Tensor, *, zero: bool, ranks: Sequence[int] | None = None
+        self,
+        prepared: PreparedCall,
+        like: torch.Tensor,
+        *,
+        zero: bool,
+        operands: Sequence[torch.Tensor] | None = None,
     ) -> None:
         self.prepared_call, self.dtype = prepared, like.dtype
         self.like = template(like.detach())
@@ -41,13 +46,14 @@ class PreparedLaunch:
             self._used = tuple(k for k, slot in enumerate(slots) if slot >= 0)
             taken = [slots[k] for k in self._used]
             self.short = bound(prepared.prepared.executable, prepared.words, taken, *prepared.range)
+        self._takes_pair = self._used is not None and len(slots) == 4 and self._used == (1, 2, 3)
+        """whether these are two dense ones and the result"""
         self.orders: tuple[Order | None, ...] | None = None
         """how operands are permuted to be packed, and back"""
-        if ranks is not None and any(along is not None for _, along, _ in prepared.inputs):
-            self.orders = tuple(
-                None if along is None else _order(rank, along)
-                for rank, (_, along, _) in zip(ranks, prepared.inputs, strict=True)
-            )
+        if operands is not None:
+            along = [a for _, a, _ in prepared.inputs]
+            orders = tuple([_order(x, a) for x, a in zip(operands, along, strict=True)])
+            self.orders = None if all(order is None for order in orders) else orders
 
     @property
     def valid(self) -> bool:
@@ -59,7 +65,9 @@ class PreparedLaunch:
             dense = tuple(_packed(x, order) for x, order in zip(dense, self.orders, strict=True))
         out: torch.Tensor = self.make(self.like)
         if self.short is not None:
-            if self._used is not None:
+            if self._takes_pair:
+                code = self.short(dense[0].data_ptr(), dense[1].data_ptr(), out.data_ptr())
+            elif self._used is not None:
                 operands = (values, *dense, out)
                 words = [operands[k].data_ptr() for k in self._used]
                 code = self.short(*words)
@@ -78,10 +86,15 @@ class PreparedLaunch:
         return out
 
 
-def _order(rank: int, last: int) -> Order:
-    """The order of dimensions in which `last` is the last one, and its inverse."""
-    order = (*[d for d in range(rank) if d != last], last)
-    return order, tuple(sorted(range(rank), key=order.__getitem__))
+def _order(x: torch.Tensor, last: int | None) -> Order | None:
+    """The order of dimensions in which `last` is the last one, and its inverse; None where an operand of these strides
+    needs no packing."""
+    if last is None:
+        return None
+    order = (*[d for d in range(x.ndim) if d != last], last)
+    if x.permute(order).is_contiguous():
+        return None
+    return order, tuple(sorted(range(x.ndim), key=order.__getitem__))
 
 
 def _packed(x: torch.Tensor, order: Order | None) -> torch.Tensor:

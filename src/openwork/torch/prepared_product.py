@@ -9,16 +9,18 @@ them by the shapes of the dense operands. Gradients of gradients run as any stat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import torch
 
 from ..ir.index import Assignment
+from ..ir.types import COMPLEX
 from ..runtime.prepared import PreparedCall, remember
 from ..storage.buffers import scalar_of
 from ..storage.recorded import bare, is_transformed
+from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from .permutation_gradient import structure_of
 from .prepared_launch import PreparedLaunch
@@ -98,7 +100,7 @@ class PreparedStep:
         valued = operands[0] is not None
         for wrt, gradient in enumerate(gradients):
             x = operands[wrt]
-            if gradient is None or x is None or (wrt and valued and self.out is None):
+            if gradient is None or x is None or x.is_complex() or (wrt and valued and self.out is None):
                 continue
             dense, out, sparse, others = gradient_terms(self.at, self.dense, self.out, valued, wrt)
             if wrt and out != self.dense[wrt - 1]:
@@ -144,28 +146,38 @@ class _Sampled:
     None where a transform or a tangent takes part, or the launch holds no more.
     """
 
-    __slots__ = ("_forward", "_level", "launch", "step")
+    __slots__ = ("_forward", "_level", "fill", "is_plain", "itemsize", "launch", "scalar", "step")
 
     def __init__(self, step: PreparedStep) -> None:
-        self.step, self.launch = step, step.forward
+        self.step, self.launch, self.scalar = step, step.forward, step.scalar
+        self.fill, self.itemsize = python_scalar(0, step.scalar), step.forward.like.element_size()
+        self.is_plain: Callable[[torch.Tensor], bool] = has_memory if self.scalar in COMPLEX else self._is_plain
         self._forward, self._level = torch.autograd.forward_ad, torch._C._functorch.maybe_current_level
 
-    def __call__(self, s: Storage, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor | None:
-        """The values at the elements of a storage."""
+    def __call__(self, s: Storage, a: torch.Tensor, b: torch.Tensor) -> Storage | None:
+        """The product at the elements of a storage, over its structure."""
         if self._forward._current_level >= 0 or self._level() is not None or not self.launch.valid:
             return None
-        if not (has_memory(a) and has_memory(b)):
+        if not (self.is_plain(a) and self.is_plain(b)):
             return None
         if (a.requires_grad or b.requires_grad) and torch.is_grad_enabled():
-            recorded: torch.Tensor = _apply(self.step, s, None, a, b)
-            return recorded
-        return self.launch(None, a, b)
+            values = _apply(self.step, s, None, a, b)
+        else:
+            values = self.launch(None, a, b)
+        return Storage.over(s._structure or s.structure, self.scalar, self.fill, values)
+
+    def _is_plain(self, x: torch.Tensor) -> bool:
+        """`has_memory` of real numbers of this size."""
+        at = x.data_ptr()
+        return not (not at or at % self.itemsize or x.is_neg())
 
 
-def keep_sampled(key: Any, stmt: Assignment, s: Storage, a: torch.Tensor, b: torch.Tensor) -> None:
-    """Keep a sampled product of a pattern with two plain tensors under this key of the structure's products."""
-    scalar = _SAMPLED.get(a.dtype)
-    if scalar is None or a.dtype is not b.dtype or is_transformed(a) or is_transformed(b) or 0 in (*a.shape, *b.shape):
+def keep_sampled(key: Any, stmt: Assignment, s: Storage, a: torch.Tensor, b: torch.Tensor, scalar: str) -> None:
+    """Keep a sampled product of a pattern with two plain tensors, of this scalar type, under this key of the
+    structure's products."""
+    if scalar_of(a) != scalar or a.dtype is not b.dtype or is_transformed(a) or is_transformed(b):
+        return
+    if 0 in (*a.shape, *b.shape):
         return
     at, dense = _parts(stmt)
     spec, operands = Product(structure_of(s), at, dense, None, scalar), (bare(a), bare(b))
@@ -173,9 +185,6 @@ def keep_sampled(key: Any, stmt: Assignment, s: Storage, a: torch.Tensor, b: tor
     launch = spec.structure.plans.products.get(launch_key(spec, False, operands))
     if launch is not None:
         remember(s, key, _Sampled(PreparedStep(at, dense, None, launch)))
-
-
-_SAMPLED = {torch.float32: "f32", torch.float64: "f64"}
 
 
 @lru_cache(maxsize=64)

@@ -150,7 +150,7 @@ def _keep_launch(
         zero = has_padding or not schedule.no_alias
     else:
         zero = not schedule.writes_all
-    remember(s, key, PreparedLaunch(prepared, result, zero=zero, ranks=[x.ndim for x in dense]))
+    remember(s, key, PreparedLaunch(prepared, result, zero=zero, operands=[x.detach() for x in dense]))
 
 
 @outside()

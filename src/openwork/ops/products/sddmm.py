@@ -70,11 +70,11 @@ def _over_torch(mask: Any, a: Any, b: Any) -> Any:
         s = mask._storage
         key = ("sddmm", a.shape, b.shape, a.stride(), b.stride(), a.dtype, b.dtype)
         prepared = (s._plans or s.plans).products.get(key)
-        if prepared is not None and (values := prepared(s, a, b)) is not None:
-            return Tensor._from_storage(s.with_values(values, 0))
+        if prepared is not None and (product := prepared(s, a, b)) is not None:
+            return Tensor._from_storage(product)
         result = _sampled(mask, a, b)
         if prepared is None and s.library == "torch" and s.device == "cpu" and s.format.is_unique:
-            rule("keep_sampled")(key, _SDDMM, s, a, b)
+            rule("keep_sampled")(key, _SDDMM, s, a, b, result._storage.scalar)
         return result
     return _sampled(mask, a, b)
 

@@ -24,7 +24,7 @@ from ...runtime.full_sum import by_library, total
 from ...runtime.gradient_hook import differentiable
 from ...runtime.prepared_reductions import (
     DenseResult,
-    Extreme,
+    Filled,
     KernelTotal,
     Mean,
     PreparedReduction,
@@ -132,17 +132,24 @@ def _remember_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tup
     """Keep the prepared call of a reduction over one axis or all: a launch, or the library's sum of the values."""
     if trace.active():
         return
-    reduction = _of_rows(key[0], s)(s, axes)
-    if reduction is None and len(axes) == len(s.shape) and s.device == "cpu":
-        if s.library == "numpy":
-            reduction = _prepared_total(key[0], s, scalar) if s.values.shape[0] == s.nse else None
-        elif key[0] == "sum" and _is_compact(s, axes) and by_library(s.scalar, scalar, s.values):
-            reduction = TorchTotal(s.values, dtype_of(scalar, s.values))
-        if key[0] == "sum" and _is_compact(s, axes) and not by_library(s.scalar, scalar, s.values):
-            reduction = KernelTotal(dtype_of(scalar, s.values), scalar)
+    reduction = _of_rows(key[0], s)(s, axes) or _of_all(key[0], s, axes, scalar)
     if reduction is not None:
         shape = tuple(1 if d in axes else n for d, n in enumerate(s.shape) if key[2] or d not in axes)
         keep(s.plans.reductions, key, DenseResult(reduction, shape))
+
+
+def _of_all(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> PreparedReduction | None:
+    """The prepared reduction of all values, in the scalar type; None where it is another one of all elements."""
+    if len(axes) != len(s.shape) or s.device != "cpu":
+        return None
+    if op == "mean":
+        sums, count = _of_all("sum", s, axes, accumulation_type(s.scalar)), math.prod(s.shape)
+        return None if sums is None or not count or scalar == "bf16" else Mean(sums, count, dtype_of(scalar, s.values))
+    if op == "sum" and _is_compact(s, axes) and not by_library(s.scalar, scalar, s.values):
+        return KernelTotal(dtype_of(scalar, s.values), scalar)
+    if s.library == "numpy":
+        return _prepared_total(op, s, scalar) if s.values.shape[0] == s.nse else None
+    return TorchTotal(s.values, dtype_of(scalar, s.values)) if op == "sum" and _is_compact(s, axes) else None
 
 
 def _of_rows(op: str, s: Storage) -> Callable[[Storage, tuple[int, ...]], PreparedReduction | None]:
@@ -291,7 +298,7 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage
-    prepared: Reduction | TorchReduction | Extreme | None = s.plans.reductions.get((op, axes, scalar))
+    prepared: Reduction | TorchReduction | Filled | None = s.plans.reductions.get((op, axes, scalar))
     if prepared is not None and prepared.valid and not trace.active() and (again := prepared(s)) is not None:
         return again
     if not t.format.is_unique and (op != "sum" or s.fill_value or s.scalar == "bool"):
@@ -315,8 +322,8 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
         return cast(result, scalar) if in_f64 else result
     result = cast(result, scalar) if in_f64 else result
     absent = unspecified_counts(s, axes)
-    if not in_f64 and s is t._storage and (absent is None or op in ("min", "max")):
-        _remember_fold(s, (op, axes, scalar), stmt, result, None if absent is None else absent > 0, fill)
+    if not in_f64 and s is t._storage and (absent is None or op in ("min", "max") or is_torch(result)):
+        _remember_fold(s, (op, axes, scalar), stmt, result, absent, fill)
     return result if absent is None else add_fill(op, result, absent, fill, scalar)
 
 
@@ -324,18 +331,30 @@ def _remember_fold(
     s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, result: Array, absent: Any = None,
     fill: Any = None,
 ) -> None:  # fmt: skip
-    """Keep the prepared call of a fold with the structure; of an extreme, with where the fill value takes part."""
-    op, axes, scalar = key
-    if len(axes) == len(s.shape) and (op != "sum" or s.library != "numpy"):
+    """Keep the prepared call of a fold with the structure; with the reduction of the `absent` elements."""
+    op, _, scalar = key
+    prepared = prepared_reduction(stmt, s, scalar, result)
+    if prepared is None:
         return
-    fold_again: Any = prepared_reduction(stmt, s, scalar, result)
-    if fold_again is None:
-        return
+    fold_again: Any = prepared
     if absent is not None:
         xp = _array_namespace(result)
-        like = xp.full((), fill, dtype=dtype_of(scalar, result))
-        fold_again = Extreme(fold_again, xp.minimum if op == "min" else xp.maximum, like, absent)
+        part, present = _fill_part(op, absent, fill, scalar, result), bool((absent > 0).all())
+        fold_again = Filled(prepared, getattr(xp, _COMBINED[op]), part, None if present else absent > 0)
     keep(s.plans.reductions, key, fold_again)
+
+
+_COMBINED = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum"}
+
+
+def _fill_part(op: str, absent: Array, fill: Any, scalar: str, like: Array) -> Any:
+    """The reduction of `absent` elements that are `fill`."""
+    filled = _array_namespace(like).full(tuple(absent.shape), fill, dtype=dtype_of(scalar, like))
+    if op in ("min", "max"):
+        return filled
+    counts = cast(absent if is_torch(absent) else np.asarray(absent), scalar)
+    with np.errstate(all="ignore"):
+        return counts * filled if op == "sum" else filled**counts
 
 
 def unspecified_counts(s: Storage, axes: tuple[int, ...]) -> Array | None:
@@ -374,14 +393,7 @@ def _array_namespace(like: Array) -> Any:
 
 def add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> Array:
     """A reduction of stored elements -> that of all elements, `absent` of them being `fill`."""
-    xp, dtype = _array_namespace(result), dtype_of(scalar, result)
-    filled = xp.full(tuple(absent.shape), fill, dtype=dtype)
-    counts = cast(absent if is_torch(absent) else np.asarray(absent), scalar)
+    xp, part = _array_namespace(result), _fill_part(op, absent, fill, scalar, result)
     with np.errstate(all="ignore"):
-        if op == "sum":
-            out = xp.where(absent > 0, result + counts * filled, result)
-        elif op == "prod":
-            out = xp.where(absent > 0, result * filled**counts, result)  # torch's 0j ** 0j is NaN
-        else:
-            out = xp.where(absent > 0, (xp.minimum if op == "min" else xp.maximum)(result, filled), result)
+        out = xp.where(absent > 0, getattr(xp, _COMBINED[op])(result, part), result)  # torch's 0j ** 0j is NaN
     return cast(out if is_torch(out) else np.asarray(out), scalar)
