@@ -229,12 +229,12 @@ class KernelTotal:
 class TorchTotal:
     """All values summed; an array of one element. By torch where it records them, by a kernel where they are few."""
 
-    __slots__ = ("_executable", "_forward", "_level", "_tensor", "array", "dtype", "options", "start")
+    __slots__ = ("_executable", "_forward", "_tensor", "array", "dtype", "options", "start")
 
     def __init__(self, values: Any, dtype: Any) -> None:
         self.dtype, self.options = dtype, {} if values.dtype is dtype else {"dtype": dtype}
         torch = sys.modules["torch"]
-        self._level, self._forward = torch._C._functorch.maybe_current_level, torch.autograd.forward_ad
+        self._forward = torch.autograd.forward_ad
         self._tensor = torch.from_numpy
         launch = row_launch(scalar_of(values), len(values)) if values.dtype is dtype and is_row(values) else None
         self._executable: Executable | None = None
@@ -246,10 +246,13 @@ class TorchTotal:
 
     def __call__(self, storage: Storage) -> Any:
         values, start = storage.values, self.start
-        if start is None or values.requires_grad or self._forward._current_level >= 0 or self._level() is not None:
+        if start is None or values.requires_grad or self._forward._current_level >= 0:
             return values.sum(0, True, **self.options)
         out = np.empty(1, self.array)
-        start(values.data_ptr(), out)
+        try:
+            start(values.data_ptr(), out)
+        except RuntimeError:  # values of a transform have no address
+            return values.sum(0, True, **self.options)
         return self._tensor(out)
 
 

@@ -14,6 +14,7 @@ import ctypes
 import itertools
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -395,14 +396,27 @@ def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
 
 
 def watch_of_values(values: Any, base: Watch) -> Watch:
-    """The watch of values of torch's, asked at once, beside the one of the index buffers, which serves all values."""
+    """The watch of values of torch's, asked at once, beside the one of the index buffers, which serves all values.
+
+    Its record is made at the second question: most results are asked once.
+    """
     try:
-        record = _Record(values, False)
+        as_it_is = values.data_ptr(), values.untyped_storage().nbytes(), values.numel(), values.dtype
     except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer
         return NOTHING
-    out = Watch([], [(("values", 0), record)], None if base is NOTHING else base)
-    out.is_fresh = True
+    out: Watch = object.__new__(Watch)
+    out.arrays, out.tensors, out.private, out.shared = NOTHING.arrays, NOTHING.tensors, [], []
+    out.same, out.words, out.questions = None, b"", 0
+    out.base, out.is_fresh = None if base is NOTHING else base, True
+    out.begun = partial(_record_of_values, values, as_it_is)
     return out
+
+
+def _record_of_values(values: Any, as_it_was: tuple[int, int, int, Any]) -> list[tuple[Name, _Record]]:
+    """The record of values, of when they were as this says."""
+    record = _Record(values, False)
+    record.at, record.nbytes, record.numel, record.dtype = as_it_was
+    return [(("values", 0), record)]
 
 
 def watch_from(

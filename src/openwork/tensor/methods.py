@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..late import late
+from ..runtime import trace
 from ..runtime.gradient_hook import rule, with_grad_parameter
 from ..runtime.library_errors import FAILURES, library_error
 from ..runtime.operation import block
@@ -136,8 +137,17 @@ def _bound(name: str) -> Callable[..., Any]:
     defaults = {p.name: p.default for p in parameters if p.default != own[p.name].default}
     first, otherwise, known = places[0], o.otherwise is not None, frozenset(p.name for p in parameters)
     elsewhere = _elsewhere(name, places, known, otherwise)
+    most = 0 if otherwise else 1  # torch's method of an axis gives something else
+    reduces, tensor_type = o.shape == "reduced", sys.modules[f"{_PACKAGE}.tensor.tensor"].Tensor
 
     def by_name(self: Any, *args: Any, **options: Any) -> Any:
+        if reduces and not options and len(args) <= most:  # as `reduce` keeps it
+            axis = args[0] if args else None
+            if (axis is None or type(axis) is int) and type(self) is tensor_type and not trace.steps:
+                s = self._storage
+                prepared = (s._plans or s.plans).reductions.get((name, axis, False))
+                if prepared is not None and (result := prepared(s)) is not None:
+                    return tensor_type._from_storage(result)
         if otherwise and type(self._raw_storage.values) is not np.ndarray:
             asked = True
         elif options:

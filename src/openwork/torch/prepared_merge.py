@@ -49,7 +49,7 @@ from .permutation_gradient import (
     without_duplicates,
 )
 from .pointwise import DIFFERENTIABLE, evaluate, with_gradient_of
-from .single_operand import has_memory, plain_apply
+from .single_operand import plain_apply
 
 __all__ = ["run_merge"]
 
@@ -144,21 +144,23 @@ class _RecordedMerge:
             return None
         if torch._C._functorch.maybe_current_level() is not None:
             return None
-        for s in storages:
-            if s.values.requires_grad:
+        operands = [s.values for s in storages]
+        for x in operands:
+            if x.requires_grad:
                 break
         else:
             return None
         if self.watch is not NOTHING and not self.watch.holds():  # somebody wrote to the indices of a result
             return None
-        values = self.values(storages)
+        values = self.values(operands, storages)
         return None if values is None else Storage.over(self.structure, self.scalar, self.fill, values)
 
-    def values(self, storages: tuple[Storage, ...]) -> torch.Tensor | None:
+    def values(self, operands: Sequence[torch.Tensor], storages: tuple[Storage, ...]) -> torch.Tensor | None:
         """The values of the result; None where they are not those of this structure."""
         n = self.count
         values = {
-            f"v{k}": at(s.values, s.fill_value, n) for k, (at, s) in enumerate(zip(self.places, storages, strict=True))
+            f"v{k}": at(x, s.fill_value, n)
+            for k, (at, x, s) in enumerate(zip(self.places, operands, storages, strict=True))
         }
         computed: torch.Tensor = evaluate(self.expr, values)
         return computed if computed.dtype is self.dtype else computed.to(self.dtype)
@@ -171,7 +173,7 @@ class _LaunchedMerge(_RecordedMerge):
         other elements
     """
 
-    __slots__ = ("_executables", "_gradients", "_guard", "_like", "_operands", "_start", "expressions")
+    __slots__ = ("_executables", "_gradients", "_operands", "_start", "expressions", "likes")
 
     def __init__(
         self, call: PreparedMerge, storages: tuple[Storage, ...], result: Storage, places: Mapping[str, _Places]
@@ -179,7 +181,7 @@ class _LaunchedMerge(_RecordedMerge):
         super().__init__(call, storages, result, places)
         self._operands = tuple([at.placed(s.fill_value) for at, s in zip(self.places, storages, strict=True)])
         self.expressions: Mapping[int, Expr] = gradient_expressions(self.expr) or {}
-        self._like = [template(x.values.detach()) for x in (*storages, result)]
+        self.likes = [template(x.values.detach()) for x in (*storages, result)]
         self._executables: list[Executable] = []
         self._gradients: dict[tuple[bool, ...], _Gradients] = {}
         guard = call.schedule.nonfinite_guard
@@ -203,87 +205,93 @@ class _LaunchedMerge(_RecordedMerge):
         self._executables.append(executable)
         return bound(executable, [*words, *[0] * free], range(len(words), len(words) + free))
 
-    def values(self, storages: tuple[Storage, ...]) -> torch.Tensor | None:
-        operands = [s.values for s in storages]
-        out = torch.empty_like(self._like[-1])
+    def values(self, operands: Sequence[torch.Tensor], storages: tuple[Storage, ...]) -> torch.Tensor | None:
+        out = torch.empty_like(self.likes[-1])
         if self._start is None or self._start(*[x.data_ptr() for x in operands], out.data_ptr()):
             return None
-        merged: torch.Tensor = _merge(self, (out,), *operands)
+        needed = tuple([x.requires_grad for x in operands])
+        gradients = self._gradients.get(needed) or self._prepare(needed)
+        merged: torch.Tensor = _merge(gradients, (out,), *operands)
         return merged
 
-    def gradients(self, needed: tuple[bool, ...]) -> _Gradients:
-        """The launch of the gradients that are needed."""
-        found = self._gradients.get(needed)
-        if found is None:
-            wanted = {k: self.expressions[k] for k, is_needed in enumerate(needed) if is_needed}
-            taking = used(*wanted.values())
-            kernel = partial(gradient_kernel, self._operands, wanted, self.scalar)
-            words = [self.count, *[p.at.data_ptr() for k, p in enumerate(self.places) if k in taking or k in wanted]]
-            start = self._bound(("gradients", needed), kernel, words, 2 + len(taking) + len(wanted))
-            found = _Gradients(start, taking, {k: self._maker(k) for k in wanted})
-            self._gradients[needed] = found
-        return found
-
-    def _maker(self, k: int) -> Callable[[], torch.Tensor]:
-        """Makes the gradient of an operand's values, zero where some stay as they are."""
-        is_written = self.places[k].covers and not self._operands[k].shared
-        return partial(torch.empty_like if is_written else torch.zeros_like, self._like[k])
-
-    def recorded_gradients(
-        self, grad: torch.Tensor, values: Sequence[torch.Tensor | None], needed: tuple[bool, ...]
-    ) -> list[torch.Tensor | None]:
-        """The gradients by torch's operations, which have gradients."""
-        taken = {"g": grad} | {
-            f"v{k}": at(v, self._operands[k].fill or 0, self.count)
-            for k, (at, v) in enumerate(zip(self.places, values, strict=True))
-            if v is not None
-        }
-        return [
-            at.transposed(evaluate(self.expressions[k], taken)) if is_needed else None
-            for k, (at, is_needed) in enumerate(zip(self.places, needed, strict=True))
-        ]
+    def _prepare(self, needed: tuple[bool, ...]) -> _Gradients:
+        """The launch of the gradients that are needed, to be kept."""
+        wanted = {k: self.expressions[k] for k, is_needed in enumerate(needed) if is_needed}
+        taking = used(*wanted.values())
+        begun = [
+            k for k in wanted if self._operands[k].shared or not self.places[k].covers
+        ]  # zero where some stay as they are
+        kernel = partial(gradient_kernel, self._operands, wanted, begun, self.scalar)
+        words = [self.count, *[self.places[k].count for k in begun]]
+        words += [p.at.data_ptr() for k, p in enumerate(self.places) if k in taking or k in wanted]
+        start = self._bound(("gradients", needed, tuple(begun)), kernel, words, 2 + len(taking) + len(wanted))
+        gradients = self._gradients[needed] = _Gradients(self, start, taking, tuple(wanted))
+        return gradients
 
 
 class _Gradients:
-    """The launch of the gradients of some operands' values.
+    """The gradients of some operands' values, of that of the values of a merge: by a launch.
 
     taking : the operands whose values it takes
+    wanted : those whose gradients it gives
     """
 
-    __slots__ = ("_makers", "_start", "taking")
+    __slots__ = ("_itemsize", "_likes", "_start", "merge", "taking", "wanted")
 
     def __init__(
-        self, start: Callable[..., int] | None, taking: frozenset[int], makers: dict[int, Callable[[], torch.Tensor]]
+        self, merge: _LaunchedMerge, start: Callable[..., int] | None, taking: frozenset[int], wanted: tuple[int, ...]
     ) -> None:
-        self._start, self.taking, self._makers = start, taking, makers
+        self.merge, self._start, self.taking, self.wanted = merge, start, taking, wanted
+        self._likes = [like if k in wanted else None for k, like in enumerate(merge.likes[:-1])]
+        self._itemsize: int = merge.likes[-1].element_size()
 
-    def __call__(self, grad: torch.Tensor, values: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None] | None:
-        """The gradients; None of operands that need none."""
-        if self._start is None:
+    def launched(self, grad: torch.Tensor, values: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None] | None:
+        """The gradients, None of operands that need none; None where the gradient has no plain memory."""
+        at = grad.data_ptr()
+        if not at or at % self._itemsize or grad.is_neg() or self._start is None:
             return None
-        found: list[torch.Tensor | None] = [None] * len(values)
-        words = [grad.stride(0), grad.data_ptr(), *[v.data_ptr() for v in values if v is not None]]
-        for k, make in self._makers.items():
-            found[k] = out = make()
-            words.append(out.data_ptr())
+        words = [grad.stride(0), at]
+        for v in values:
+            if v is not None:
+                words.append(v.data_ptr())
+        found: list[torch.Tensor | None] = []
+        for like in self._likes:
+            if like is None:
+                found.append(None)
+            else:
+                out = torch.empty_like(like)
+                words.append(out.data_ptr())
+                found.append(out)
         self._start(*words)
         return found
+
+    def recorded(self, grad: torch.Tensor, values: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
+        """The gradients by torch's operations, which have gradients."""
+        merge, taken = self.merge, {"g": grad}
+        for k, (at, x) in enumerate(zip(merge.places, values, strict=True)):
+            if x is not None:
+                taken[f"v{k}"] = at(x, merge._operands[k].fill or 0, merge.count)
+        return [
+            at.transposed(evaluate(merge.expressions[k], taken)) if k in self.wanted else None
+            for k, at in enumerate(merge.places)
+        ]
 
 
 class _Merge(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, merge: _LaunchedMerge, result: tuple[torch.Tensor], *values: torch.Tensor) -> torch.Tensor:
-        gradients = merge.gradients(ctx.needs_input_grad[2:])
-        ctx.merge, ctx.gradients = merge, gradients
-        ctx.save_for_backward(*[v if k in gradients.taking else None for k, v in enumerate(values)])
+    def forward(ctx: Any, gradients: _Gradients, result: tuple[torch.Tensor], *values: torch.Tensor) -> torch.Tensor:
+        ctx.gradients, taking = gradients, gradients.taking
+        is_all = len(taking) == len(values)
+        ctx.save_for_backward(*(values if is_all else [v if k in taking else None for k, v in enumerate(values)]))
         return result[0]
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        (grad,), values = grads, ctx.saved_tensors
-        if torch.is_grad_enabled() or torch._C._functorch.maybe_current_level() is not None or not has_memory(grad):
-            return None, None, *ctx.merge.recorded_gradients(grad, values, ctx.needs_input_grad[2:])
-        return None, None, *ctx.gradients(grad, values)
+        (grad,), values, gradients = grads, ctx.saved_tensors, ctx.gradients
+        found = None
+        if not torch.is_grad_enabled() and torch._C._functorch.maybe_current_level() is None:
+            found = gradients.launched(grad, values)
+        return None, None, *(gradients.recorded(grad, values) if found is None else found)
 
 
 _merge = plain_apply(_Merge)

@@ -82,16 +82,22 @@ def merge_kernel(expr: Expr, operands: Sequence[Placed], guarded: bool) -> Kerne
     return _kernel("merged", head, lines, reassociate=guarded and is_single)
 
 
-def gradient_kernel(operands: Sequence[Placed], gradients: Mapping[int, Expr], scalar: str) -> Kernel:
-    """The gradients `d` of the values of these operands, of that of the result, whose elements are `stride` apart."""
+def gradient_kernel(
+    operands: Sequence[Placed], gradients: Mapping[int, Expr], begun: Collection[int], scalar: str
+) -> Kernel:
+    """The gradients `d` of the values of these operands, of that of the result, whose elements are `stride` apart.
+
+    begun : the operands of which some values, of `n`, stand at no element: their gradients are zero
+    """
     numbers, wanted = sorted(used(*gradients.values())), sorted(gradients)
-    lines = ["g = grad[k * stride]", *_taken(scalar, operands, numbers)]
+    lines = [line for k in begun for line in (f"for j in range(n{k}):", f"    d{k}[j] = 0.0")]
+    body = ["g = grad[k * stride]", *_taken(scalar, operands, numbers)]
     for k in wanted:
         line = f"d{k}[p{k}[k]] {'+=' if operands[k].shared else '='} {show(gradients[k])}"
-        lines += [line] if operands[k].fill is None else [f"if p{k}[k] >= 0:", f"    {line}"]
-    head = ["count: i64", *_places(sorted({*numbers, *wanted})), "stride: i64", f"grad: {scalar}[const]"]
-    head += [*_values(scalar, numbers), *[f"d{k}: {scalar}[mut]" for k in wanted]]
-    return _kernel("gradients", head, ["for k in range(count):", *_indented(lines)])
+        body += [line] if operands[k].fill is None else [f"if p{k}[k] >= 0:", f"    {line}"]
+    head = ["count: i64", *[f"n{k}: i64" for k in begun], *_places(sorted({*numbers, *wanted})), "stride: i64"]
+    head += [f"grad: {scalar}[const]", *_values(scalar, numbers), *[f"d{k}: {scalar}[mut]" for k in wanted]]
+    return _kernel("gradients", head, [*lines, "for k in range(count):", *_indented(body)])
 
 
 def _taken(scalar: str, operands: Sequence[Placed], numbers: Collection[int]) -> list[str]:
