@@ -153,4 +153,15 @@ def test_what_needs_torch_says_so() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "openwork.nn and openwork.torch work with torch, which is not installed" in done.stdout
-    assert "pip install 'openwork[torch]'" in done.stdout
+    assert "help: pip install torch" in done.stdout
+
+
+def test_what_needs_dask_says_so() -> None:
+    """Without Dask `ow.dask` names the command that installs it."""
+    code = (
+        "import sys; sys.modules['dask'] = None; import openwork as ow\n"
+        "try: ow.dask\nexcept ModuleNotFoundError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "openwork.dask works with Dask, which is not installed" in done.stdout
+    assert "help: pip install 'dask[array]' distributed" in done.stdout

@@ -30,6 +30,7 @@ LAYERS = (
         "imported",
         "quiet_interrupt",
         "needs_torch",
+        "needs_dask",
     },
     {"format"},
     {"storage"},

@@ -103,7 +103,7 @@ def test_what_is_no_matrix_is_refused() -> None:
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(ow.UnsupportedError, match=r"pip install openwork\[plot\]"):
+    with pytest.raises(ow.UnsupportedError, match=r"pip install matplotlib"):
         ow.plot.spy(D)
 
 

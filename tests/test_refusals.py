@@ -100,6 +100,28 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     ),
 }  # fmt: skip
 
+REMEDIES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
+    "ow.read(path) reads a file": (ow.DTypeError, lambda: ow.asarray("matrix.mtx")),
+    "coordinates come first, then values": (
+        ow.InvariantError, lambda: ow.sparse_coo_tensor(np.ones(3), np.zeros((2, 3), int), (3, 3))
+    ),
+    "indices.T: it has a row for each dimension, a column for each value": (
+        ow.InvariantError, lambda: ow.sparse_coo_tensor([[0, 1], [1, 0], [2, 2]], np.ones(3), (3, 3))
+    ),
+    "sparse_coo_tensor(coordinates, values, size)": (
+        ow.ShapeError, lambda: ow.sparse_coo_tensor((np.ones(3), ([0, 1, 2], [0, 1, 2])), (3, 3))
+    ),
+    "an index names a whole dimension: A[i, j]": (ow.FormatError, lambda: ow.evaluate("y[i] = A[i,:] @ v", A=A, v=V)),
+    "eigh(A.asformat('dense')) gives all": (ow.ShapeError, lambda: linalg.eigsh(S, k=3)),
+    "eig(A.asformat('dense')) gives all": (ow.ShapeError, lambda: linalg.eigs(S, k=2)),
+    "write(path, t)": (TypeError, lambda: ow.write(A, "a.npz")),  # type: ignore[arg-type]
+    "values is the buffer of values; asarray(t, like=torch) has torch's data": (AttributeError, lambda: A.data),
+    "pos(level) has the positions of a level, pos(1) of CSR and CSC": (AttributeError, lambda: A.indptr),  # type: ignore[attr-defined]
+    "asformat('coo').indices() has the coordinates": (AttributeError, lambda: A.coords),  # type: ignore[attr-defined]
+    "openwork.compat.scipy_sparse.csr_array": (AttributeError, lambda: ow.csr_array),  # type: ignore[attr-defined]
+}  # fmt: skip
+"""By the help that a beginner's mistake gets: what is typed by somebody who comes from another library."""
+
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_refused(message: str) -> None:
@@ -113,3 +135,11 @@ def test_operators_between_unlike_shapes() -> None:
     for op in (operator.add, operator.mul, operator.lt):
         with pytest.raises(ValueError, match="broadcast"):
             op(A, np.ones((2, 4)))
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+def test_a_beginners_mistake_has_a_remedy(remedy: str) -> None:
+    error, call = REMEDIES[remedy]
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value).endswith(f"\n  help: {remedy}")

@@ -13,7 +13,7 @@ from .errors import suggestion
 
 __all__ = ["absent", "entering", "hint", "listing"]
 
-MODULES = ("linalg", "graph", "decomposition", "nn", "masked", "plot", "io", "dask", "torch")
+MODULES = ("linalg", "graph", "decomposition", "nn", "masked", "plot", "io", "dask", "torch", "compat/scipy_sparse")
 """The public modules of openwork, in the order in which a name that is not where it was sought is looked for."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +32,7 @@ def hint(name: str, known: Iterable[str]) -> str:
     """The end of a message about a name that is not among those known: where openwork has it, else one like it."""
     if name.startswith("_"):
         return ""
-    homes = [f"openwork.{module}" for module in MODULES if name in _public(module)]
+    homes = [f"openwork.{module.replace('/', '.')}" for module in MODULES if name in _public(module)]
     if name in getattr(sys.modules[__package__], "_LAZY", ()):
         homes.insert(0, "openwork")
     return f"\n  help: {homes[0]}.{name}" if homes else suggestion(name, known)

@@ -8,6 +8,6 @@ __all__: list[str] = []
 
 if getattr(find_spec("torch"), "origin", None) is None:
     raise ModuleNotFoundError(
-        "openwork.nn and openwork.torch work with torch, which is not installed\n  help: pip install 'openwork[torch]'",
+        "openwork.nn and openwork.torch work with torch, which is not installed\n  help: pip install torch",
         name="torch",
     )

@@ -88,7 +88,7 @@ def test_a_graph_partitioner_is_asked_for_sets_of_rows(monkeypatch: pytest.Monke
     assert [rows.tolist() for rows, _ in cut.blocks] == [[0, 2], [1]]
     assert cut.nse == (3, 0)
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(ow.UnsupportedError, match=r"pip install openwork\[partition\]"):
+    with pytest.raises(ow.UnsupportedError, match=r"pip install pymetis"):
         partition(csr(SQUARE), 2, by="graph")
 
 

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         import matplotlib
     except ImportError:
-        raise CliError("matplotlib is not installed; help: pip install openwork[plot]") from None
+        raise CliError("matplotlib is not installed; help: pip install matplotlib") from None
     matplotlib.use("agg")
     from matplotlib.figure import Figure
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .. import needs_dask as _needs_dask  # noqa: F401
 from ..interop.dask import register
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing

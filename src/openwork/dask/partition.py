@@ -101,7 +101,7 @@ def partition(a: Any, parts: int, *, by: str = "nse") -> Partition:
     Partition: index sets, elements of each block, and `sent`, the bytes that a product sends. `print` shows them.
 
     Cost: O(nse). Raises ShapeError for more parts than rows, UnsupportedError where pymetis is not installed
-    (`pip install openwork[partition]`).
+    (`pip install pymetis`).
     Source: Karypis and Kumar, A fast and high quality multilevel scheme for partitioning irregular graphs, SISC 1998.
     See also: BlockMatrix, BlockTensor.
 
@@ -156,7 +156,7 @@ def _graph_parts(t: Tensor, parts: int) -> tuple[Array, ...]:
         import pymetis
     except ImportError as error:
         raise UnsupportedError(
-            "partition: by='graph' needs pymetis\n  help: pip install openwork[partition], or by='nse'"
+            "partition: by='graph' needs pymetis\n  help: pip install pymetis, or by='nse'"
         ) from error
     if t.ndim != 2 or t.shape[0] != t.shape[1]:
         raise ShapeError(f"partition: by='graph' takes a square matrix; got shape {t.shape}\n  help: by='nse'")

@@ -92,7 +92,8 @@ def check_integers(buffer: Array, name: str, has_other_index: bool) -> None:
     of_numpy = isinstance(buffer, np.ndarray)
     if (buffer.dtype.kind not in "iu") if of_numpy else ("int" not in str(buffer.dtype)):
         number = "1.2" if has_other_index else "1.1"
-        raise violation(number, f"{name} is of integers", "int32 or int64", buffer.dtype, f"convert {name} to int64")
+        remedy = "coordinates come first, then values" if name == "indices" else f"convert {name} to int64"
+        raise violation(number, f"{name} is of integers", "int32 or int64", buffer.dtype, remedy)
 
 
 def _type_error(number: str, what: str, expected: str, error: DTypeError, help: str) -> ElementTypeError:

@@ -112,9 +112,9 @@ def sparse_coo_tensor(
     if data.ndim < 1:
         raise violation("3.4", "values have an axis for elements", "1 axis or more", "none", "give a sequence")
     if int(data.shape[0]) != nse:
-        raise violation(
-            "3.10", "values have one entry per column of indices", str(nse), str(tuple(data.shape)), "check both"
-        )
+        turned = sparse == int(data.shape[0])
+        remedy = "indices.T: it has a row for each dimension, a column for each value" if turned else "check both"
+        raise violation("3.10", "values have one entry per column of indices", str(nse), str(tuple(data.shape)), remedy)
     if sparse == 0:
         return _with_options(_sum_of_all(data, size), options)
     dense = data.ndim - 1
@@ -155,6 +155,11 @@ def _coordinate_rows(indices: Any, data: Array) -> tuple[Sequence[Array], int]:
         for k, x in enumerate(rows):
             check_integers(x, f"indices[{k}]", k > 0)
         return rows, lengths[0]
+    if isinstance(indices, tuple | list) and [np.ndim(x) for x in indices if isinstance(x, tuple | list)][-1:] == [2]:
+        raise ShapeError(
+            "sparse_coo_tensor: expected indices and then values; got one pair of values and coordinates, as SciPy's"
+            "\n  help: sparse_coo_tensor(coordinates, values, size)"
+        )
     array = index_array(indices, data, "indices", "crd", False)
     check_integers(array, "indices", False)
     if array.ndim != 2:

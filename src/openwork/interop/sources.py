@@ -242,7 +242,9 @@ def _check_numbers(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array itself; DTypeError for one of objects, text, dates or records."""
     if x.dtype.kind in "OSUMmV" and "bfloat16" not in x.dtype.name:
         what = "objects" if x.dtype == object else f"elements of dtype {x.dtype}"
-        raise DTypeError(f"asarray: {what} are no numbers\n  help: give numbers of one dtype that 64 bits hold")
+        is_path = not x.ndim and x.dtype.kind in "SU"
+        remedy = "ow.read(path) reads a file" if is_path else "give numbers of one dtype that 64 bits hold"
+        raise DTypeError(f"asarray: {what} are no numbers\n  help: {remedy}")
     return x
 
 

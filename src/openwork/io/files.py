@@ -399,6 +399,8 @@ _COMMENTED = (*_SYMMETRIC, ".tns")
 
 def check_write(path: Path_, symmetry: object, comment: object, compress: object, progress: object) -> str:
     """The extension of a kind that is written; raises for options that have no such value, or mean nothing for it."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"write: expected a path; got: {type(path).__name__}\n  help: write(path, t)")
     name = os.fspath(path)
     kind = next((k for k in (".bsp.h5", ".bsp.zarr") if str(name).lower().endswith(k)), suffix(path))
     if kind not in _WRITERS:

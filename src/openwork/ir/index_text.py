@@ -102,7 +102,8 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            raise _error(text, "unknown character", at, f"got {text[at]!r}")
+            remedy = "\n  help: an index names a whole dimension: A[i, j]" if text[at] == ":" else ""
+            raise _error(text, "unknown character", at, f"got {text[at]!r}{remedy}")
         kind = match.lastgroup
         assert kind is not None
         tokens.append(_Token(kind, match[kind], match.start(kind)))

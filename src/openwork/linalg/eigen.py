@@ -41,6 +41,12 @@ def _eigenvalues(name: str, a: Any, k: int, options: dict[str, Any]) -> Any:
 
     t, k = a if is_operator(a) else square(a, name), integer(k, name, "k")
     counts(name, options)
+    all_of_them, most = ("eigh", t.shape[0] - 1) if name == "eigsh" else ("eig", t.shape[0] - 2)
+    if not 0 < k <= most:
+        raise ShapeError(
+            f"{name}: k = {k} of shape {tuple(t.shape)}\n  expected: 1 or more, at most {most}"
+            f"\n  help: {all_of_them}(A.asformat('dense')) gives all"
+        )
     for matrix_option in ("M", "Minv", "OPinv"):
         if options.get(matrix_option) is not None:
             options[matrix_option] = aslinearoperator(options[matrix_option])

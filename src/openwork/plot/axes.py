@@ -19,9 +19,7 @@ def axes_of(name: str, ax: Any, size: tuple[float, float] | None = None) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise UnsupportedError(
-            f"plot.{name}: matplotlib is not installed\n  help: pip install openwork[plot]"
-        ) from None
+        raise UnsupportedError(f"plot.{name}: matplotlib is not installed\n  help: pip install matplotlib") from None
     return pyplot.subplots(figsize=size, layout="constrained" if size is None else None)[1]
 
 

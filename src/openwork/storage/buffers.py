@@ -80,9 +80,7 @@ def torch_module() -> ModuleType:
     try:
         import torch
     except ImportError as error:
-        raise UnsupportedError(
-            "torch is not installed\n  help: pip install 'openwork[torch]', or use NumPy's arrays"
-        ) from error
+        raise UnsupportedError("torch is not installed\n  help: pip install torch, or use NumPy's arrays") from error
     return torch  # type: ignore[no-any-return,unused-ignore]
 
 

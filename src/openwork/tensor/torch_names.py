@@ -89,6 +89,15 @@ class CallableSize(int):
         return int, (int(self),)
 
 
+_SCIPYS = {
+    "data": "values is the buffer of values; asarray(t, like=torch) has torch's data",
+    "indptr": "pos(level) has the positions of a level, pos(1) of CSR and CSC",
+    **dict.fromkeys(("coords", "row", "col"), "asformat('coo').indices() has the coordinates"),
+    **dict.fromkeys(("A", "A1"), "to_numpy() gives the dense array"),
+}
+"""What SciPy's attributes of buffers are here."""
+
+
 class TorchNames:
     """The mixin of `Tensor` that holds torch's names."""
 
@@ -107,6 +116,8 @@ class TorchNames:
             if method is not None:
                 return method
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in _SCIPYS:
+                raise AttributeError(f"{text}\n  help: {_SCIPYS[name]}", name=name, obj=self)
             if hasattr(type(self), name):
                 text += " over NumPy buffers\n  help: asarray(t, like=torch) is over torch's"
                 raise AttributeError(text, name=name, obj=self)
