@@ -94,6 +94,22 @@ def exists(other: str, home: str) -> bool:
     return False
 
 
+def test_what_is_named_is_another_function() -> None:
+    """Neither the function itself nor its method or its name in NumPy is something else to see."""
+    wrong = []
+    for name, function in FUNCTIONS.items():
+        short = name.rpartition(".")[2]
+        found = SEE.search(inspect.getdoc(function) or "")
+        named = " ".join(found[1].split()).split(", ") if found else []
+        wrong += [(name, other) for other in named if other in (name, short, f"A.{short}") or other.startswith("np.")]
+    assert wrong == []
+
+
+def test_no_two_functions_have_the_same_example() -> None:
+    shown = Counter((inspect.getdoc(function) or "").partition("\nExamples\n")[2] for function in FUNCTIONS.values())
+    assert {text: count for text, count in shown.items() if count > 1} == {}
+
+
 def test_no_paragraph_stands_on_every_function() -> None:
     paragraphs = Counter(
         " ".join(part.split())

@@ -27,6 +27,8 @@ from PIL import Image
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 INK = "#808388"
 """Text and axes: to be read on white and on black."""
+MOST = 40_000
+"""Bytes of a picture."""
 STYLE = {
     "savefig.transparent": True, "figure.facecolor": "none", "axes.facecolor": "none", "axes.spines.top": False,
     "axes.spines.right": False, "legend.frameon": False, "font.size": 11, "image.interpolation": "nearest",
@@ -57,10 +59,12 @@ def run(path: Path, *, write: bool) -> float:
 
 
 def _save(figure: plt.Figure, path: Path) -> None:
-    """A PNG of 256 colours, transparent behind."""
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    """A PNG, transparent behind; of 256 colours where it is large otherwise."""
+    figure.savefig(path, dpi=110, metadata={"Software": None}, bbox_inches="tight", pad_inches=0.08)
     with Image.open(path) as image:
-        image.quantize(256, method=Image.Quantize.FASTOCTREE).save(path, optimize=True)
+        image.save(path, optimize=True)
+        if path.stat().st_size > MOST:
+            image.quantize(256, method=Image.Quantize.FASTOCTREE).save(path, optimize=True)
 
 
 def main(arguments: list[str]) -> int:

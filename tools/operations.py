@@ -77,42 +77,122 @@ def _row(o: Operation) -> str:
     return f"({', '.join(map(json.dumps, (o.name, ' '.join(k for k, v in kinds.items() if v), text)))}),"
 
 
-OPERANDS = {
-    "ints": ("[0, 6]", "[1, 3]"),
-    "complex": ("[0, 1 + 2j]", ""),
-    "limits": ("[0, np.nan, np.inf]", ""),
-    "large": ("[1.0, 4.0]", "[2.0, 3.0]"),
-    "signs": ("[0, -2.5]", "[1.0, 2.0]"),
-    "": ("[0, 0.5]", "[1.0, 2.0]"),
-}
-KINDS = {
-    "ints": "bitwise_and bitwise_or bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift",
-    "complex": "conj imag real",
-    "limits": "isfinite isinf isnan",
-    "large": "acosh log log10 log2 reciprocal sqrt nextafter",
-    "signs": "abs ceil floor trunc sign signbit negative copysign round",
-}
-"""Operands of the examples, and the functions that take them; all others take the last ones."""
+EXAMPLES = {
+    "abs": ["A = ow.asarray([0, -2.5, 3.0], format='coo')", "ow.abs(A).to_numpy()"],
+    "acos": ["angles = ow.acos(ow.asarray([0, 1.0], format='coo'))", "angles.nse, round(angles.fill_value, 3)"],
+    "acosh": ["ow.acosh(ow.asarray([1.0, 4.0])).to_numpy().round(3)"],
+    "add": ["A = ow.eye(3, format='csr')", "ow.add(A, A.T).nse, ow.add(A, 1).fill_value"],
+    "asin": ["ow.asin(ow.asarray([0, 0.5, 1.0], format='coo')).to_numpy().round(3)"],
+    "asinh": ["ow.asinh(ow.asarray([0, 100.0], format='coo')).to_numpy().round(3)"],
+    "atan": ["ow.atan(ow.asarray([0, 1.0, np.inf], format='coo')).to_numpy().round(3)"],
+    "atan2": [
+        "y, x = ow.asarray([1.0, 0, -1], format='coo'), ow.asarray([1.0, 0, 0], format='coo')",
+        "ow.atan2(y, x).to_numpy().round(3)",
+    ],
+    "atanh": ["ow.atanh(ow.asarray([0, 0.5], format='coo')).to_numpy().round(3)"],
+    "bitwise_and": ["flags = ow.asarray([0, 6, 7], format='coo')", "ow.bitwise_and(flags, 2).to_numpy()"],
+    "bitwise_invert": ["flags = ow.asarray([0, 6], format='coo')", "(~flags).to_numpy(), (~flags).fill_value"],
+    "bitwise_left_shift": ["ow.bitwise_left_shift(ow.asarray([0, 6, 1], format='coo'), 2).to_numpy()"],
+    "bitwise_or": ["a, b = ow.asarray([0, 6], format='coo'), ow.asarray([1, 3], format='coo')", "(a | b).to_numpy()"],
+    "bitwise_right_shift": ["ow.bitwise_right_shift(ow.asarray([0, 64, 9], format='coo'), 3).to_numpy()"],
+    "bitwise_xor": ["a, b = ow.asarray([0, 6], format='coo'), ow.asarray([1, 3], format='coo')", "(a ^ b).to_numpy()"],
+    "ceil": ["ow.ceil(ow.asarray([0, -2.5, 1.2], format='coo')).to_numpy()"],
+    "conj": ["ow.conj(ow.asarray([1 + 2j, 3 - 1j])).to_numpy()"],
+    "copysign": ["ow.copysign(ow.asarray([2.5, 3.0]), ow.asarray([-1.0, 4.0])).to_numpy()"],
+    "cos": ["waves = ow.cos(ow.asarray([0, np.pi, 0], format='coo'))", "waves.nse, waves.fill_value"],
+    "cosh": ["ow.cosh(ow.asarray([0, 1.0], format='coo')).to_numpy().round(3)"],
+    "divide": [
+        "counts = ow.asarray([[2, 0, 2], [0, 1, 0]], format='csr')",
+        "ow.divide(counts, counts.sum(axis=1, keepdims=True)).to_numpy()",
+    ],
+    "equal": ["a, b = ow.eye(3, format='csr'), ow.eye(3, format='dia')", "bool(ow.equal(a, b).all())"],
+    "erf": ["ow.erf(ow.asarray([0, 0.5, 2.0], format='coo')).to_numpy().round(3)"],
+    "exp": ["grown = ow.exp(ow.asarray([0, 1.0], format='coo'))", "grown.nse, grown.fill_value"],
+    "expm1": ["ow.expm1(ow.asarray([0, 1e-20, 1.0], format='coo')).to_numpy()"],
+    "floor": ["ow.floor(ow.asarray([0, -2.5, 1.8], format='coo')).to_numpy()"],
+    "floor_divide": ["ow.floor_divide(ow.asarray([0, 7, -7], format='coo'), 2).to_numpy()"],
+    "greater": ["A = ow.asarray([0, 0.5, 2], format='coo')", "(A * ow.greater(A, 1)).prune().nse"],
+    "greater_equal": ["A = ow.asarray([0, 5, -3], format='coo')", "ow.greater_equal(A, 5).to_numpy()"],
+    "hypot": ["ow.hypot(ow.asarray([3.0, 0], format='coo'), ow.asarray([4.0, 0], format='coo')).to_numpy()"],
+    "imag": ["ow.imag(ow.asarray([0, 1 + 2j], format='coo')).to_numpy()"],
+    "isfinite": ["fine = ow.isfinite(ow.asarray([0, np.nan, 1.0], format='coo'))", "fine.to_numpy(), fine.fill_value"],
+    "isinf": ["bool(ow.isinf(ow.asarray([0, -np.inf, 1.0], format='coo')).any())"],
+    "isnan": ["int(ow.isnan(ow.asarray([0, np.nan, 1.0], format='coo')).sum())"],
+    "less": ["A = ow.asarray([0, 5, -3], format='coo')", "ow.less(A, 0).to_numpy()"],
+    "less_equal": ["within = ow.less_equal(ow.asarray([0, 5, -3], format='coo'), 0)", "within.nse, within.fill_value"],
+    "log": ["ow.log(ow.asarray([1.0, np.e])).to_numpy()"],
+    "log10": ["ow.log10(ow.asarray([1.0, 1000.0])).to_numpy()"],
+    "log1p": ["counts = ow.asarray([[0, 9], [0, 99]], format='csr')", "ow.log1p(counts).values.round(3)"],
+    "log2": ["ow.log2(ow.asarray([1.0, 8.0])).to_numpy()"],
+    "logaddexp": ["ow.logaddexp(ow.asarray([-1000.0, 0]), ow.asarray([-1000.0, 1])).to_numpy().round(3)"],
+    "logical_and": ["a, b = ow.asarray([0, 2, 3], format='coo'), ow.asarray([1, 0, 5], format='coo')",
+                    "ow.logical_and(a, b).to_numpy()"],
+    "logical_not": ["empty = ow.logical_not(ow.eye(1000, format='csr'))", "empty.nse, int(empty.sum())"],
+    "logical_or": ["a, b = ow.asarray([0, 2, 0], format='coo'), ow.asarray([0, 1, 5], format='coo')",
+                   "ow.logical_or(a, b).to_numpy()"],
+    "logical_xor": ["a, b = ow.asarray([0, 2, 0], format='coo'), ow.asarray([0, 1, 5], format='coo')",
+                    "ow.logical_xor(a, b).to_numpy()"],
+    "maximum": ["A = ow.asarray([[0, 2], [5, 0]], format='csr')", "ow.maximum(A, A.T).to_numpy()  # symmetric"],
+    "minimum": ["ow.minimum(ow.asarray([0, 5, -3], format='coo'), 2).to_numpy()"],
+    "multiply": ["A = ow.asarray([[0, 2], [5, 1]], format='csr')", "ow.multiply(A, np.array([[10], [1]])).to_numpy()"],
+    "negative": ["ow.negative(ow.asarray([0, -2, 3], format='coo')).to_numpy()"],
+    "nextafter": ["float(ow.nextafter(ow.asarray(1.0), ow.asarray(2.0)) - 1.0)"],
+    "not_equal": ["a, b = ow.asarray([0, 2, 3], format='coo'), ow.asarray([0, 2, 4], format='csf')",
+                  "int(ow.not_equal(a, b).sum())"],
+    "pow": ["A = ow.asarray([0, 2, 3], format='coo')", "ow.pow(A, 2).to_numpy()"],
+    "real": ["ow.real(ow.asarray([0, 1 + 2j], format='coo')).to_numpy()"],
+    "reciprocal": ["ow.reciprocal(ow.asarray([1.0, 4.0])).to_numpy()"],
+    "remainder": ["ow.remainder(ow.asarray([0, 7, -7], format='coo'), 4).to_numpy()"],
+    "sign": ["ow.sign(ow.asarray([0, -2.5, 7.0], format='coo')).to_numpy()"],
+    "signbit": ["ow.signbit(ow.asarray([1.0, -0.0])).to_numpy()"],
+    "sin": ["waves = ow.sin(ow.asarray([0, np.pi / 2, 0], format='coo'))", "waves.nse, waves.to_numpy()"],
+    "sinh": ["ow.sinh(ow.asarray([0, 1.0], format='coo')).to_numpy().round(3)"],
+    "sqrt": ["A = ow.asarray([[0, 4.0], [9.0, 0]], format='csr')", "ow.sqrt(A).values"],
+    "square": ["A = ow.asarray([[0, 3.0], [4.0, 0]], format='csr')", "float(ow.square(A).sum()) ** 0.5"],
+    "subtract": ["A = ow.asarray([[0, 2], [5, 1]], format='csr')", "ow.subtract(A, A.T).to_numpy()"],
+    "tan": ["ow.tan(ow.asarray([0, np.pi / 4], format='coo')).to_numpy().round(3)"],
+    "tanh": ["ow.tanh(ow.asarray([0, 0.5, 100.0], format='coo')).to_numpy().round(3)"],
+    "trunc": ["ow.trunc(ow.asarray([0, -2.5, 1.8], format='coo')).to_numpy()"],
+}  # fmt: skip
+"""What the documentation of each elementwise function shows: statements, and an expression whose value is shown."""
+
+
+def _plain(o: Operation) -> bool:
+    """Whether the block is one of `ops.elementwise.functions` whose documentation is made."""
+    return o.op is not None and hasattr(o.function, "op")
 
 
 def examples(all_: list[Operation]) -> str:
-    """Rows of each elementwise function with a call on small operands, run here."""
+    """Rows of each elementwise function with its example and what that gives, run here."""
     rows = []
-    for o in all_:
-        if o.op is None or not hasattr(o.function, "op"):
-            continue
-        kind = next((k for k, names in KINDS.items() if o.name in names.split()), "")
-        first, second = OPERANDS[kind]
-        call = f"ow.{o.name}(A)" if o.arity == 1 else f"ow.{o.name}(A, B)"
-        lines = [f'A = ow.asarray({first}, format="coo")']
-        lines += [f'B = ow.asarray({second}, format="coo")'] if o.arity == 2 else []
+    for o in filter(_plain, all_):
+        *lines, shown = [line.replace("'", '"') for line in EXAMPLES[o.name]]
         scope = {"np": np, "ow": openwork}
         for line in lines:
             exec(line, scope)
-        result = eval(call, scope).to_numpy()
-        shown = f"{call}.to_numpy()" + (".round(3)" if result.dtype.kind in "fc" else "")
         text = "\n".join([*(f">>> {line}" for line in (*lines, shown)), repr(eval(shown, scope))])
         rows.append(f"    {json.dumps(o.name)}: {json.dumps(text)},\n")
+    return "".join(rows)
+
+
+KINDS = {"bool": [False, True], "floats": [0.0, 2.5], "complex numbers": [0j, 1 + 2j]}
+"""Operands of each kind that a function may refuse."""
+
+
+def refused(all_: list[Operation]) -> str:
+    """Rows of the elementwise functions that refuse kinds of operands, and these."""
+    rows = []
+    for o in filter(_plain, all_):
+        kinds = []
+        for kind, values in KINDS.items():
+            operands = [openwork.asarray(values, format="coo")] * o.arity
+            try:
+                with np.errstate(all="ignore"):
+                    o.function(*operands)
+            except errors.DTypeError:
+                kinds.append(kind)
+        if kinds:
+            rows.append(f"    {json.dumps(o.name)}: {json.dumps(' and '.join(kinds))},\n")
     return "".join(rows)
 
 
@@ -122,7 +202,7 @@ from __future__ import annotations
 
 __all__ = [
     "ATTRIBUTES", "EXAMPLES", "GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "OPERATORS",
-    "PLACES", "SPOKEN", "TORCH",
+    "PLACES", "REFUSED", "SPOKEN", "TORCH",
 ]  # fmt: skip
 '''
 
@@ -165,7 +245,9 @@ def tables(all_: list[Operation]) -> str:
     return "\n".join((
         HEAD,
         f"EXAMPLES: dict[str, str] = {{\n{examples(all_)}}}",
-        '"""Elementwise functions, and one call of each with its result."""\n',
+        '"""Elementwise functions, and a call of each with its result."""\n',
+        f"REFUSED: dict[str, str] = {{\n{refused(all_)}}}",
+        '"""Elementwise functions, and the kinds of operands that each refuses."""\n',
         f"_ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {{\n{rows}}}\n{doc}",
         _wrapped("NUMPY", _pairs(numpy), "NumPy's names that the namespace has not, or that spell their arguments."),
         _wrapped("OPERATORS", _pairs(operators), "Python's operators, and the operation of the loop IR that each is."),

@@ -144,7 +144,7 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
 def _operation(o: Operation) -> Entry:
     """An operation, with what its block says of results and of where it is public."""
     rules = [
-        f"{word} {table[value]}" if value in table else f"{word} {value}"
+        f"{word} {_rule(table, value, o)}"
         for word, value, table in zip(
             ("shape:", "dtype:", "fill value:", "format:"), (o.shape, o.dtype, o.fill, o.format),
             (SHAPES, DTYPES, FILLS, FORMATS), strict=True,
@@ -152,11 +152,12 @@ def _operation(o: Operation) -> Entry:
         if value
     ]  # fmt: skip
     also = (
-        [f"`A.{o.name}`" + ("" if o.attribute else "(...)")]
+        [f"`A.{o.name}`" if o.attribute else f"`A.{o.name}(...)`"]
         if o.method or o.attribute
         else []
     )
-    also += [f"`np.{n}(A)`" for n in numpy_names(o)]
+    also += [f"`A {SIGNS[o.operator]} B`"] if o.operator in SIGNS else []
+    also += [f"`np.{n}`" for n in numpy_names(o)]
     takes = [
         word
         for word, value in (
@@ -178,6 +179,21 @@ def _operation(o: Operation) -> Entry:
         entry.doc,
         "\n".join(f"- {a}: {b}" for a, b in facts if b),
     )
+
+
+SIGNS = {
+    "truediv": "/", "floordiv": "//", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^", "sub": "-", "mul": "*", "mod": "%", "pow": "**",
+    "add": "+",
+}  # fmt: skip
+"""Python's names of operators of two operands, and how they are written."""
+
+
+def _rule(table: dict[str, str], value: str, o: Operation) -> str:
+    """A rule of the result in words; what it says of several operands is left out where there is one."""
+    words = table.get(value, value)
+    one = o.arity == 1 or o.shape in ("same", "reduced", "moved")
+    return words.partition("; of several")[0] if one else words
 
 
 def _same(module: Any, name: str) -> bool:

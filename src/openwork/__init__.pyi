@@ -186,7 +186,7 @@ def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype
     >>> ow.arange(2, 8, 2).to_numpy()
     array([2, 4, 6])"""
 def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
-    """`zeros`: there is nothing uninitialised in a tensor that stores nothing.
+    """A tensor of zeros, as `zeros` makes it: one that stores nothing has nothing to leave uninitialised.
 
     Cost: O(1).
     See also: zeros.
@@ -196,7 +196,7 @@ def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
     >>> ow.empty((2, 3)).nse
     0"""
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
-    """`zeros_like`.
+    """A tensor of zeros with the shape, dtype and device of `x`, as `zeros_like` makes it.
 
     Cost: O(1).
     See also: zeros_like.
@@ -304,7 +304,7 @@ def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, f
     >>> A.nse, A.fill_value
     (0, 1.0)"""
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
-    """`full_like` of 1.
+    """A tensor of ones with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
 
     Cost: O(1); dense O(size).
     See also: full_like, pattern.
@@ -325,7 +325,7 @@ def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
     >>> ow.zeros((1000, 1000)).nse
     0"""
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
-    """`full_like` of 0.
+    """A tensor of zeros with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
 
     Cost: O(1); dense O(size).
     See also: zeros, full_like.
@@ -404,47 +404,46 @@ def nan_to_num(x: MaskedTensor, /, *, nan: Any = 0.0, posinf: Any = None, neginf
 def nan_to_num(x: Any, /, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, grad: str | None = None) -> Tensor: ...
 @overload
 def abs(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The absolute value; that of a complex number is real.
+    """The absolute value of each element; that of a complex number is real.
 
     Cost: O(nse); the structure is shared.
-    See also: np.abs, A.abs.
+    See also: sign, square, linalg.norm.
 
     Examples
     --------
-    >>> A = ow.asarray([0, -2.5], format="coo")
-    >>> ow.abs(A).to_numpy().round(3)
-    array([0. , 2.5])"""
+    >>> A = ow.asarray([0, -2.5, 3.0], format="coo")
+    >>> ow.abs(A).to_numpy()
+    array([0. , 2.5, 3. ])"""
 @overload
 def abs(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def abs(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def acos(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The inverse cosine.
+    """The angle in radians whose cosine each element is, 0 to pi; NaN for real ones beyond -1 and 1.
 
     Cost: O(nse); the structure is shared.
-    See also: np.acos, A.acos.
+    See also: cos, asin, atan2.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.acos(A).to_numpy().round(3)
-    array([1.571, 1.047])"""
+    >>> angles = ow.acos(ow.asarray([0, 1.0], format="coo"))
+    >>> angles.nse, round(angles.fill_value, 3)
+    (1, 1.571)"""
 @overload
 def acos(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def acos(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def acosh(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The inverse hyperbolic cosine.
+    """The inverse hyperbolic cosine of each element; NaN for real ones below 1.
 
     Cost: O(nse); the structure is shared.
-    See also: np.acosh, A.acosh.
+    See also: cosh, asinh.
 
     Examples
     --------
-    >>> A = ow.asarray([1.0, 4.0], format="coo")
-    >>> ow.acosh(A).to_numpy().round(3)
+    >>> ow.acosh(ow.asarray([1.0, 4.0])).to_numpy().round(3)
     array([0.   , 2.063])"""
 @overload
 def acosh(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
@@ -452,17 +451,17 @@ def acosh(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 def acosh(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def add(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 + x2`.
+    """`x1 + x2` of elements, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.add, A + B, A.add.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: subtract, sum, pointwise.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.add(A, B).to_numpy().round(3)
-    array([1. , 2.5])"""
+    >>> A = ow.eye(3, format="csr")
+    >>> ow.add(A, A.T).nse, ow.add(A, 1).fill_value
+    (3, 1.0)"""
 @overload
 def add(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -475,65 +474,62 @@ def add(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tensor: ..
 def add(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def asin(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The inverse sine.
+    """The angle in radians whose sine each element is, -pi / 2 to pi / 2; NaN for real ones beyond -1 and 1.
 
     Cost: O(nse); the structure is shared.
-    See also: np.asin, A.asin.
+    See also: sin, acos, atan2.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.asin(A).to_numpy().round(3)
-    array([0.   , 0.524])"""
+    >>> ow.asin(ow.asarray([0, 0.5, 1.0], format="coo")).to_numpy().round(3)
+    array([0.   , 0.524, 1.571])"""
 @overload
 def asin(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def asin(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def asinh(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The inverse hyperbolic sine.
+    """The inverse hyperbolic sine of each element.
 
     Cost: O(nse); the structure is shared.
-    See also: np.asinh, A.asinh.
+    See also: sinh, acosh.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.asinh(A).to_numpy().round(3)
-    array([0.   , 0.481])"""
+    >>> ow.asinh(ow.asarray([0, 100.0], format="coo")).to_numpy().round(3)
+    array([0.   , 5.298])"""
 @overload
 def asinh(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def asinh(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def atan(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The inverse tangent.
+    """The angle in radians whose tangent each element is, -pi / 2 to pi / 2.
 
     Cost: O(nse); the structure is shared.
-    See also: np.atan, A.atan.
+    See also: tan, atan2.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.atan(A).to_numpy().round(3)
-    array([0.   , 0.464])"""
+    >>> ow.atan(ow.asarray([0, 1.0, np.inf], format="coo")).to_numpy().round(3)
+    array([0.   , 0.785, 1.571])"""
 @overload
 def atan(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def atan(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def atan2(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """The angle of the point (x2, x1).
+    """The angle in radians of each point (x2, x1), between -pi and pi, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.atan2, A.atan2.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for complex numbers.
+    See also: atan, hypot.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.atan2(A, B).to_numpy().round(3)
-    array([0.   , 0.245])"""
+    >>> y, x = ow.asarray([1.0, 0, -1], format="coo"), ow.asarray([1.0, 0, 0], format="coo")
+    >>> ow.atan2(y, x).to_numpy().round(3)
+    array([ 0.785,  0.   , -1.571])"""
 @overload
 def atan2(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -546,15 +542,14 @@ def atan2(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tensor: 
 def atan2(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def atanh(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The inverse hyperbolic tangent.
+    """The inverse hyperbolic tangent of each element; NaN for real ones beyond -1 and 1.
 
     Cost: O(nse); the structure is shared.
-    See also: np.atanh, A.atanh.
+    See also: tanh, log1p.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.atanh(A).to_numpy().round(3)
+    >>> ow.atanh(ow.asarray([0, 0.5], format="coo")).to_numpy().round(3)
     array([0.   , 0.549])"""
 @overload
 def atanh(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
@@ -562,17 +557,17 @@ def atanh(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 def atanh(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def bitwise_and(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 & x2`.
+    """`x1 & x2` of integers, bit by bit, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.bitwise_and, A & B, A.bitwise_and.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for floats and complex numbers.
+    See also: bitwise_or, bitwise_xor, logical_and.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 6], format="coo")
-    >>> B = ow.asarray([1, 3], format="coo")
-    >>> ow.bitwise_and(A, B).to_numpy()
-    array([0, 2])"""
+    >>> flags = ow.asarray([0, 6, 7], format="coo")
+    >>> ow.bitwise_and(flags, 2).to_numpy()
+    array([0, 2, 2])"""
 @overload
 def bitwise_and(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -585,33 +580,33 @@ def bitwise_and(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Te
 def bitwise_and(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def bitwise_invert(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """Every bit inverted.
+    """Every bit of each integer inverted; of bool, `not`.
 
     Cost: O(nse); the structure is shared.
-    See also: np.bitwise_invert, A.bitwise_invert.
+    Raises DTypeError for floats and complex numbers.
+    See also: logical_not, bitwise_xor.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 6], format="coo")
-    >>> ow.bitwise_invert(A).to_numpy()
-    array([-1, -7])"""
+    >>> flags = ow.asarray([0, 6], format="coo")
+    >>> (~flags).to_numpy(), (~flags).fill_value
+    (array([-1, -7]), -1)"""
 @overload
 def bitwise_invert(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def bitwise_invert(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def bitwise_left_shift(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 << x2`.
+    """`x1 << x2` of integers, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.bitwise_left_shift, A << B, A.bitwise_left_shift.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for floats and complex numbers.
+    See also: bitwise_right_shift, multiply.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 6], format="coo")
-    >>> B = ow.asarray([1, 3], format="coo")
-    >>> ow.bitwise_left_shift(A, B).to_numpy()
-    array([ 0, 48])"""
+    >>> ow.bitwise_left_shift(ow.asarray([0, 6, 1], format="coo"), 2).to_numpy()
+    array([ 0, 24,  4])"""
 @overload
 def bitwise_left_shift(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -624,16 +619,16 @@ def bitwise_left_shift(x1: _Operand, x2: _Operand, /, *, grad: str | None = None
 def bitwise_left_shift(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def bitwise_or(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 | x2`.
+    """`x1 | x2` of integers, bit by bit, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.bitwise_or, A | B, A.bitwise_or.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for floats and complex numbers.
+    See also: bitwise_and, bitwise_xor, logical_or.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 6], format="coo")
-    >>> B = ow.asarray([1, 3], format="coo")
-    >>> ow.bitwise_or(A, B).to_numpy()
+    >>> a, b = ow.asarray([0, 6], format="coo"), ow.asarray([1, 3], format="coo")
+    >>> (a | b).to_numpy()
     array([1, 7])"""
 @overload
 def bitwise_or(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
@@ -647,17 +642,16 @@ def bitwise_or(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Ten
 def bitwise_or(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def bitwise_right_shift(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 >> x2`.
+    """`x1 >> x2` of integers, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.bitwise_right_shift, A >> B, A.bitwise_right_shift.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for floats and complex numbers.
+    See also: bitwise_left_shift, floor_divide.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 6], format="coo")
-    >>> B = ow.asarray([1, 3], format="coo")
-    >>> ow.bitwise_right_shift(A, B).to_numpy()
-    array([0, 0])"""
+    >>> ow.bitwise_right_shift(ow.asarray([0, 64, 9], format="coo"), 3).to_numpy()
+    array([0, 8, 1])"""
 @overload
 def bitwise_right_shift(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -670,16 +664,16 @@ def bitwise_right_shift(x1: _Operand, x2: _Operand, /, *, grad: str | None = Non
 def bitwise_right_shift(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def bitwise_xor(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 ^ x2`.
+    """`x1 ^ x2` of integers, bit by bit, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.bitwise_xor, A ^ B, A.bitwise_xor.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for floats and complex numbers.
+    See also: bitwise_and, bitwise_or, logical_xor.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 6], format="coo")
-    >>> B = ow.asarray([1, 3], format="coo")
-    >>> ow.bitwise_xor(A, B).to_numpy()
+    >>> a, b = ow.asarray([0, 6], format="coo"), ow.asarray([1, 3], format="coo")
+    >>> (a ^ b).to_numpy()
     array([1, 5])"""
 @overload
 def bitwise_xor(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
@@ -693,16 +687,16 @@ def bitwise_xor(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Te
 def bitwise_xor(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def ceil(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The least integer that is not smaller.
+    """The least integer that is not smaller than each element, in its dtype.
 
     Cost: O(nse); the structure is shared.
-    See also: np.ceil, A.ceil.
+    Raises DTypeError for complex numbers.
+    See also: floor, trunc, round.
 
     Examples
     --------
-    >>> A = ow.asarray([0, -2.5], format="coo")
-    >>> ow.ceil(A).to_numpy().round(3)
-    array([ 0., -2.])"""
+    >>> ow.ceil(ow.asarray([0, -2.5, 1.2], format="coo")).to_numpy()
+    array([ 0., -2.,  2.])"""
 @overload
 def ceil(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
@@ -728,33 +722,31 @@ def clip(x: MaskedTensor, /, min: Any = None, max: Any = None, *, grad: str | No
 def clip(x: Any, /, min: Any = None, max: Any = None, *, grad: str | None = None) -> Tensor: ...
 @overload
 def conj(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The complex conjugate.
+    """The complex conjugate of each element; real ones stay as they are.
 
     Cost: O(nse); the structure is shared.
-    See also: np.conj, A.conj.
+    See also: real, imag, Tensor.H.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 1 + 2j], format="coo")
-    >>> ow.conj(A).to_numpy().round(3)
-    array([0.-0.j, 1.-2.j])"""
+    >>> ow.conj(ow.asarray([1 + 2j, 3 - 1j])).to_numpy()
+    array([1.-2.j, 3.+1.j])"""
 @overload
 def conj(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def conj(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def copysign(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """The magnitude of x1 with the sign of x2.
+    """The magnitude of each element of x1 with the sign of that of x2, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.copysign, A.copysign.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for complex numbers.
+    See also: sign, signbit, abs.
 
     Examples
     --------
-    >>> A = ow.asarray([0, -2.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.copysign(A, B).to_numpy().round(3)
-    array([0. , 2.5])"""
+    >>> ow.copysign(ow.asarray([2.5, 3.0]), ow.asarray([-1.0, 4.0])).to_numpy()
+    array([-2.5,  3. ])"""
 @overload
 def copysign(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -767,52 +759,52 @@ def copysign(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tenso
 def copysign(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def cos(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The cosine.
+    """The cosine of each element, an angle in radians.
 
     Cost: O(nse); the structure is shared.
-    See also: np.cos, A.cos.
+    See also: sin, tan, acos.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.cos(A).to_numpy().round(3)
-    array([1.   , 0.878])"""
+    >>> waves = ow.cos(ow.asarray([0, np.pi, 0], format="coo"))
+    >>> waves.nse, waves.fill_value
+    (1, 1.0)"""
 @overload
 def cos(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def cos(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def cosh(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The hyperbolic cosine.
+    """The hyperbolic cosine of each element.
 
     Cost: O(nse); the structure is shared.
-    See also: np.cosh, A.cosh.
+    See also: sinh, cos, acosh.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.cosh(A).to_numpy().round(3)
-    array([1.   , 1.128])"""
+    >>> ow.cosh(ow.asarray([0, 1.0], format="coo")).to_numpy().round(3)
+    array([1.   , 1.543])"""
 @overload
 def cosh(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def cosh(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def divide(x1: Lazy, x2: Any, /, *, zero_annihilates: _builtins.bool = False, grad: str | None = None) -> Lazy:
-    """`x1 / x2`.
+    """`x1 / x2` of elements, with broadcasting; integers and bool give floating-point numbers.
 
     zero_annihilates: an unspecified zero stays zero whatever it meets, as in SciPy; without, the result is NumPy's on the
     dense arrays (0 * inf, 0 * NaN and 0 / 0 are NaN), and one pass over the operands tells whether the two differ.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.divide, A / B, A.divide.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: multiply, floor_divide, remainder, reciprocal.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.divide(A, B).to_numpy().round(3)
-    array([0.  , 0.25])"""
+    >>> counts = ow.asarray([[2, 0, 2], [0, 1, 0]], format="csr")
+    >>> ow.divide(counts, counts.sum(axis=1, keepdims=True)).to_numpy()
+    array([[0.5, 0. , 0.5],
+           [0. , 1. , 0. ]])"""
 @overload
 def divide(x1: Any, x2: Lazy, /, *, zero_annihilates: _builtins.bool = False, grad: str | None = None) -> Lazy: ...
 @overload
@@ -825,17 +817,17 @@ def divide(x1: _Operand, x2: _Operand, /, *, zero_annihilates: _builtins.bool = 
 def divide(x1: Any, x2: Any, /, *, zero_annihilates: _builtins.bool = False, grad: str | None = None) -> Any: ...
 @overload
 def equal(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 == x2`.
+    """`x1 == x2` of elements, with broadcasting: a tensor of bool.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.equal, A == B, A.equal.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: not_equal, isclose, isin.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.equal(A, B).to_numpy()
-    array([False, False])"""
+    >>> a, b = ow.eye(3, format="csr"), ow.eye(3, format="dia")
+    >>> bool(ow.equal(a, b).all())
+    True"""
 @overload
 def equal(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -848,81 +840,78 @@ def equal(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tensor: 
 def equal(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def erf(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.
+    """The error function of each element x, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.
 
     Cost: O(nse); the structure is shared.
-    See also: A.erf.
+    See also: exp, tanh.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.erf(A).to_numpy().round(3)
-    array([0.  , 0.52])"""
+    >>> ow.erf(ow.asarray([0, 0.5, 2.0], format="coo")).to_numpy().round(3)
+    array([0.   , 0.52 , 0.995])"""
 @overload
 def erf(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def erf(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def exp(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The exponential.
+    """The exponential of each element, `e ** x`.
 
     Cost: O(nse); the structure is shared.
-    See also: np.exp, A.exp.
+    See also: expm1, log, softmax, linalg.expm.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.exp(A).to_numpy().round(3)
-    array([1.   , 1.649])"""
+    >>> grown = ow.exp(ow.asarray([0, 1.0], format="coo"))
+    >>> grown.nse, grown.fill_value
+    (1, 1.0)"""
 @overload
 def exp(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def exp(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def expm1(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """`exp(x) - 1`, accurate near 0.
+    """`exp(x) - 1` of each element x, accurate near 0.
 
     Cost: O(nse); the structure is shared.
-    See also: np.expm1, A.expm1.
+    See also: exp, log1p.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.expm1(A).to_numpy().round(3)
-    array([0.   , 0.649])"""
+    >>> ow.expm1(ow.asarray([0, 1e-20, 1.0], format="coo")).to_numpy()
+    array([0.00000000e+00, 1.00000000e-20, 1.71828183e+00])"""
 @overload
 def expm1(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def expm1(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def floor(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The greatest integer that is not larger.
+    """The greatest integer that is not larger than each element, in its dtype.
 
     Cost: O(nse); the structure is shared.
-    See also: np.floor, A.floor.
+    Raises DTypeError for complex numbers.
+    See also: ceil, trunc, floor_divide.
 
     Examples
     --------
-    >>> A = ow.asarray([0, -2.5], format="coo")
-    >>> ow.floor(A).to_numpy().round(3)
-    array([ 0., -3.])"""
+    >>> ow.floor(ow.asarray([0, -2.5, 1.8], format="coo")).to_numpy()
+    array([ 0., -3.,  1.])"""
 @overload
 def floor(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def floor(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def floor_divide(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 // x2`.
+    """`x1 // x2` of elements, rounded down, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.floor_divide, A // B, A.floor_divide.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for complex numbers.
+    See also: divide, remainder, floor.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.floor_divide(A, B).to_numpy().round(3)
-    array([0., 0.])"""
+    >>> ow.floor_divide(ow.asarray([0, 7, -7], format="coo"), 2).to_numpy()
+    array([ 0,  3, -4])"""
 @overload
 def floor_divide(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -935,17 +924,17 @@ def floor_divide(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> T
 def floor_divide(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def greater(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 > x2`.
+    """`x1 > x2` of elements, with broadcasting: a tensor of bool.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.greater, A > B, A.greater.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: greater_equal, less, maximum.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.greater(A, B).to_numpy()
-    array([False, False])"""
+    >>> A = ow.asarray([0, 0.5, 2], format="coo")
+    >>> (A * ow.greater(A, 1)).prune().nse
+    1"""
 @overload
 def greater(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -958,17 +947,17 @@ def greater(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tensor
 def greater(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def greater_equal(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 >= x2`.
+    """`x1 >= x2` of elements, with broadcasting: a tensor of bool.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.greater_equal, A >= B, A.greater_equal.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: greater, less_equal.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.greater_equal(A, B).to_numpy()
-    array([False, False])"""
+    >>> A = ow.asarray([0, 5, -3], format="coo")
+    >>> ow.greater_equal(A, 5).to_numpy()
+    array([False,  True, False])"""
 @overload
 def greater_equal(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -981,17 +970,16 @@ def greater_equal(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> 
 def greater_equal(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def hypot(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`sqrt(x1**2 + x2**2)` without overflow.
+    """`sqrt(x1**2 + x2**2)` of elements without overflow, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.hypot, A.hypot.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for complex numbers.
+    See also: sqrt, atan2, linalg.vector_norm.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.hypot(A, B).to_numpy().round(3)
-    array([1.   , 2.062])"""
+    >>> ow.hypot(ow.asarray([3.0, 0], format="coo"), ow.asarray([4.0, 0], format="coo")).to_numpy()
+    array([5., 0.])"""
 @overload
 def hypot(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1004,15 +992,14 @@ def hypot(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tensor: 
 def hypot(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def imag(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The imaginary part of every element, 0 of real ones.
+    """The imaginary part of each element, 0 of real ones.
 
     Cost: O(nse); the structure is shared.
-    See also: np.imag, A.imag.
+    See also: real, conj.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 1 + 2j], format="coo")
-    >>> ow.imag(A).to_numpy().round(3)
+    >>> ow.imag(ow.asarray([0, 1 + 2j], format="coo")).to_numpy()
     array([0., 2.])"""
 @overload
 def imag(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
@@ -1020,65 +1007,63 @@ def imag(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 def imag(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def isfinite(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """Whether neither infinite nor NaN.
+    """Whether each element is neither infinite nor NaN.
 
     Cost: O(nse); the structure is shared.
-    See also: np.isfinite, A.isfinite.
+    See also: isinf, isnan, nan_to_num.
 
     Examples
     --------
-    >>> A = ow.asarray([0, np.nan, np.inf], format="coo")
-    >>> ow.isfinite(A).to_numpy()
-    array([ True, False, False])"""
+    >>> fine = ow.isfinite(ow.asarray([0, np.nan, 1.0], format="coo"))
+    >>> fine.to_numpy(), fine.fill_value
+    (array([ True, False,  True]), True)"""
 @overload
 def isfinite(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def isfinite(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def isinf(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """Whether infinite.
+    """Whether each element is infinite, of either sign.
 
     Cost: O(nse); the structure is shared.
-    See also: np.isinf, A.isinf.
+    See also: isfinite, isnan.
 
     Examples
     --------
-    >>> A = ow.asarray([0, np.nan, np.inf], format="coo")
-    >>> ow.isinf(A).to_numpy()
-    array([False, False,  True])"""
+    >>> bool(ow.isinf(ow.asarray([0, -np.inf, 1.0], format="coo")).any())
+    True"""
 @overload
 def isinf(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def isinf(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def isnan(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """Whether NaN.
+    """Whether each element is NaN.
 
     Cost: O(nse); the structure is shared.
-    See also: np.isnan, A.isnan.
+    See also: isfinite, nan_to_num, nansum.
 
     Examples
     --------
-    >>> A = ow.asarray([0, np.nan, np.inf], format="coo")
-    >>> ow.isnan(A).to_numpy()
-    array([False,  True, False])"""
+    >>> int(ow.isnan(ow.asarray([0, np.nan, 1.0], format="coo")).sum())
+    1"""
 @overload
 def isnan(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def isnan(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def less(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 < x2`.
+    """`x1 < x2` of elements, with broadcasting: a tensor of bool.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.less, A < B, A.less.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: less_equal, greater, minimum.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.less(A, B).to_numpy()
-    array([ True,  True])"""
+    >>> A = ow.asarray([0, 5, -3], format="coo")
+    >>> ow.less(A, 0).to_numpy()
+    array([False, False,  True])"""
 @overload
 def less(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1091,17 +1076,17 @@ def less(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tensor: .
 def less(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def less_equal(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 <= x2`.
+    """`x1 <= x2` of elements, with broadcasting: a tensor of bool.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.less_equal, A <= B, A.less_equal.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: less, greater_equal.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.less_equal(A, B).to_numpy()
-    array([ True,  True])"""
+    >>> within = ow.less_equal(ow.asarray([0, 5, -3], format="coo"), 0)
+    >>> within.nse, within.fill_value
+    (2, True)"""
 @overload
 def less_equal(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1114,81 +1099,77 @@ def less_equal(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Ten
 def less_equal(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def log(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The natural logarithm.
+    """The natural logarithm of each element: -inf at 0, NaN for real ones below.
 
     Cost: O(nse); the structure is shared.
-    See also: np.log, A.log.
+    See also: log1p, log2, log10, exp.
 
     Examples
     --------
-    >>> A = ow.asarray([1.0, 4.0], format="coo")
-    >>> ow.log(A).to_numpy().round(3)
-    array([0.   , 1.386])"""
+    >>> ow.log(ow.asarray([1.0, np.e])).to_numpy()
+    array([0., 1.])"""
 @overload
 def log(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def log(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def log10(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The logarithm to base 10.
+    """The logarithm to base 10 of each element: -inf at 0, NaN for real ones below.
 
     Cost: O(nse); the structure is shared.
-    See also: np.log10, A.log10.
+    See also: log, log2.
 
     Examples
     --------
-    >>> A = ow.asarray([1.0, 4.0], format="coo")
-    >>> ow.log10(A).to_numpy().round(3)
-    array([0.   , 0.602])"""
+    >>> ow.log10(ow.asarray([1.0, 1000.0])).to_numpy()
+    array([0., 3.])"""
 @overload
 def log10(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def log10(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def log1p(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """`log(1 + x)`, accurate near 0.
+    """`log(1 + x)` of each element x, accurate near 0.
 
     Cost: O(nse); the structure is shared.
-    See also: np.log1p, A.log1p.
+    See also: log, expm1.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.log1p(A).to_numpy().round(3)
-    array([0.   , 0.405])"""
+    >>> counts = ow.asarray([[0, 9], [0, 99]], format="csr")
+    >>> ow.log1p(counts).values.round(3)
+    array([2.303, 4.605])"""
 @overload
 def log1p(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def log1p(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def log2(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The logarithm to base 2.
+    """The logarithm to base 2 of each element: -inf at 0, NaN for real ones below.
 
     Cost: O(nse); the structure is shared.
-    See also: np.log2, A.log2.
+    See also: log, log10.
 
     Examples
     --------
-    >>> A = ow.asarray([1.0, 4.0], format="coo")
-    >>> ow.log2(A).to_numpy().round(3)
-    array([0., 2.])"""
+    >>> ow.log2(ow.asarray([1.0, 8.0])).to_numpy()
+    array([0., 3.])"""
 @overload
 def log2(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def log2(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def logaddexp(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`log(exp(x1) + exp(x2))` without overflow.
+    """`log(exp(x1) + exp(x2))` of elements without overflow, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.logaddexp, A.logaddexp.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for complex numbers.
+    See also: logsumexp, log1p, maximum.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.logaddexp(A, B).to_numpy().round(3)
-    array([1.313, 2.201])"""
+    >>> ow.logaddexp(ow.asarray([-1000.0, 0]), ow.asarray([-1000.0, 1])).to_numpy().round(3)
+    array([-999.307,    1.313])"""
 @overload
 def logaddexp(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1201,17 +1182,17 @@ def logaddexp(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tens
 def logaddexp(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def logical_and(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """Whether both are true.
+    """Whether both elements are not zero, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.logical_and, A.logical_and.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: logical_or, logical_not, all, bitwise_and.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.logical_and(A, B).to_numpy()
-    array([False,  True])"""
+    >>> a, b = ow.asarray([0, 2, 3], format="coo"), ow.asarray([1, 0, 5], format="coo")
+    >>> ow.logical_and(a, b).to_numpy()
+    array([False, False,  True])"""
 @overload
 def logical_and(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1224,33 +1205,33 @@ def logical_and(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Te
 def logical_and(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def logical_not(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """Whether zero.
+    """Whether each element is zero.
 
     Cost: O(nse); the structure is shared.
-    See also: np.logical_not, A.logical_not.
+    See also: logical_and, equal, bitwise_invert.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.logical_not(A).to_numpy()
-    array([ True, False])"""
+    >>> empty = ow.logical_not(ow.eye(1000, format="csr"))
+    >>> empty.nse, int(empty.sum())
+    (1000, 999000)"""
 @overload
 def logical_not(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def logical_not(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def logical_or(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """Whether one is true.
+    """Whether one of two elements, or both, are not zero, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.logical_or, A.logical_or.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: logical_and, logical_xor, any, bitwise_or.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.logical_or(A, B).to_numpy()
-    array([ True,  True])"""
+    >>> a, b = ow.asarray([0, 2, 0], format="coo"), ow.asarray([0, 1, 5], format="coo")
+    >>> ow.logical_or(a, b).to_numpy()
+    array([False,  True,  True])"""
 @overload
 def logical_or(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1263,17 +1244,17 @@ def logical_or(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Ten
 def logical_or(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def logical_xor(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """Whether exactly one is true.
+    """Whether exactly one of two elements is not zero, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.logical_xor, A.logical_xor.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: logical_or, not_equal, bitwise_xor.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.logical_xor(A, B).to_numpy()
-    array([ True, False])"""
+    >>> a, b = ow.asarray([0, 2, 0], format="coo"), ow.asarray([0, 1, 5], format="coo")
+    >>> ow.logical_xor(a, b).to_numpy()
+    array([False, False,  True])"""
 @overload
 def logical_xor(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1286,17 +1267,18 @@ def logical_xor(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Te
 def logical_xor(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def maximum(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """The larger of two; NaN where one is NaN.
+    """The larger of two elements, NaN where one is NaN, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.maximum, A.maximum.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: minimum, max, clip.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.maximum(A, B).to_numpy().round(3)
-    array([1., 2.])"""
+    >>> A = ow.asarray([[0, 2], [5, 0]], format="csr")
+    >>> ow.maximum(A, A.T).to_numpy()  # symmetric
+    array([[0, 5],
+           [5, 0]])"""
 @overload
 def maximum(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1309,17 +1291,16 @@ def maximum(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tensor
 def maximum(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def minimum(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """The smaller of two; NaN where one is NaN.
+    """The smaller of two elements, NaN where one is NaN, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.minimum, A.minimum.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: maximum, min, clip.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.minimum(A, B).to_numpy().round(3)
-    array([0. , 0.5])"""
+    >>> ow.minimum(ow.asarray([0, 5, -3], format="coo"), 2).to_numpy()
+    array([ 0,  2, -3])"""
 @overload
 def minimum(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1332,20 +1313,21 @@ def minimum(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tensor
 def minimum(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def multiply(x1: Lazy, x2: Any, /, *, zero_annihilates: _builtins.bool = False, grad: str | None = None) -> Lazy:
-    """`x1 * x2`.
+    """`x1 * x2` of elements, with broadcasting.
 
     zero_annihilates: an unspecified zero stays zero whatever it meets, as in SciPy; without, the result is NumPy's on the
     dense arrays (0 * inf, 0 * NaN and 0 / 0 are NaN), and one pass over the operands tells whether the two differ.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.multiply, A * B, A.multiply.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: divide, matmul, outer, pointwise.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.multiply(A, B).to_numpy().round(3)
-    array([0., 1.])"""
+    >>> A = ow.asarray([[0, 2], [5, 1]], format="csr")
+    >>> ow.multiply(A, np.array([[10], [1]])).to_numpy()
+    array([[ 0, 20],
+           [ 5,  1]])"""
 @overload
 def multiply(x1: Any, x2: Lazy, /, *, zero_annihilates: _builtins.bool = False, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1358,33 +1340,32 @@ def multiply(x1: _Operand, x2: _Operand, /, *, zero_annihilates: _builtins.bool 
 def multiply(x1: Any, x2: Any, /, *, zero_annihilates: _builtins.bool = False, grad: str | None = None) -> Any: ...
 @overload
 def negative(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """`-x`.
+    """`-x` of each element x.
 
     Cost: O(nse); the structure is shared.
-    See also: np.negative, A.negative.
+    Raises DTypeError for bool.
+    See also: subtract, abs.
 
     Examples
     --------
-    >>> A = ow.asarray([0, -2.5], format="coo")
-    >>> ow.negative(A).to_numpy().round(3)
-    array([-0. ,  2.5])"""
+    >>> ow.negative(ow.asarray([0, -2, 3], format="coo")).to_numpy()
+    array([ 0,  2, -3])"""
 @overload
 def negative(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def negative(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def nextafter(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """The next floating-point number after x1 towards x2.
+    """The next floating-point number after each element of x1 towards that of x2, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.nextafter, A.nextafter.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for complex numbers.
+    See also: finfo, isclose.
 
     Examples
     --------
-    >>> A = ow.asarray([1.0, 4.0], format="coo")
-    >>> B = ow.asarray([2.0, 3.0], format="coo")
-    >>> ow.nextafter(A, B).to_numpy().round(3)
-    array([1., 4.])"""
+    >>> float(ow.nextafter(ow.asarray(1.0), ow.asarray(2.0)) - 1.0)
+    2.220446049250313e-16"""
 @overload
 def nextafter(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1397,17 +1378,17 @@ def nextafter(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tens
 def nextafter(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def not_equal(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 != x2`.
+    """`x1 != x2` of elements, with broadcasting: a tensor of bool.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.not_equal, A != B, A.not_equal.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: equal, isclose.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.not_equal(A, B).to_numpy()
-    array([ True,  True])"""
+    >>> a, b = ow.asarray([0, 2, 3], format="coo"), ow.asarray([0, 2, 4], format="csf")
+    >>> int(ow.not_equal(a, b).sum())
+    1"""
 @overload
 def not_equal(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1433,17 +1414,17 @@ def positive(x: Lazy, /, *, grad: str | None = None) -> Lazy:
 def positive(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def pow(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 ** x2`.
+    """`x1 ** x2` of elements, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.pow, A ** B, A.pow.
+    Raises ShapeError where the shapes do not broadcast.
+    See also: square, sqrt, exp, linalg.matrix_power.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.pow(A, B).to_numpy().round(3)
-    array([0.  , 0.25])"""
+    >>> A = ow.asarray([0, 2, 3], format="coo")
+    >>> ow.pow(A, 2).to_numpy()
+    array([0, 4, 9])"""
 @overload
 def pow(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1456,15 +1437,14 @@ def pow(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tensor: ..
 def pow(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def real(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The real part of every element.
+    """The real part of each element.
 
     Cost: O(nse); the structure is shared.
-    See also: np.real, A.real.
+    See also: imag, conj, abs.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 1 + 2j], format="coo")
-    >>> ow.real(A).to_numpy().round(3)
+    >>> ow.real(ow.asarray([0, 1 + 2j], format="coo")).to_numpy()
     array([0., 1.])"""
 @overload
 def real(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
@@ -1472,15 +1452,14 @@ def real(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 def real(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def reciprocal(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """`1 / x`.
+    """`1 / x` of each element x, infinite at 0; of NumPy's integers the integer part.
 
     Cost: O(nse); the structure is shared.
-    See also: np.reciprocal, A.reciprocal.
+    See also: divide, rsqrt.
 
     Examples
     --------
-    >>> A = ow.asarray([1.0, 4.0], format="coo")
-    >>> ow.reciprocal(A).to_numpy().round(3)
+    >>> ow.reciprocal(ow.asarray([1.0, 4.0])).to_numpy()
     array([1.  , 0.25])"""
 @overload
 def reciprocal(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
@@ -1488,17 +1467,16 @@ def reciprocal(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: 
 def reciprocal(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def remainder(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 % x2`, with the sign of x2.
+    """`x1 % x2` of elements, with the sign of x2, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.remainder, A % B, A.remainder.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for complex numbers.
+    See also: floor_divide, divide.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.remainder(A, B).to_numpy().round(3)
-    array([0. , 0.5])"""
+    >>> ow.remainder(ow.asarray([0, 7, -7], format="coo"), 4).to_numpy()
+    array([0, 3, 1])"""
 @overload
 def remainder(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1543,31 +1521,31 @@ def rsqrt(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 def rsqrt(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def sign(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """-1, 0 or 1; a complex number divided by its absolute value.
+    """The sign of each element: -1, 0 or 1; a complex number divided by its absolute value.
 
     Cost: O(nse); the structure is shared.
-    See also: np.sign, A.sign.
+    Raises DTypeError for bool.
+    See also: abs, signbit, copysign.
 
     Examples
     --------
-    >>> A = ow.asarray([0, -2.5], format="coo")
-    >>> ow.sign(A).to_numpy().round(3)
-    array([ 0., -1.])"""
+    >>> ow.sign(ow.asarray([0, -2.5, 7.0], format="coo")).to_numpy()
+    array([ 0., -1.,  1.])"""
 @overload
 def sign(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def sign(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def signbit(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """Whether the sign bit is set, that of -0.0 included.
+    """Whether the sign bit of each element is set, that of -0.0 included.
 
     Cost: O(nse); the structure is shared.
-    See also: np.signbit, A.signbit.
+    Raises DTypeError for complex numbers.
+    See also: sign, copysign, less.
 
     Examples
     --------
-    >>> A = ow.asarray([0, -2.5], format="coo")
-    >>> ow.signbit(A).to_numpy()
+    >>> ow.signbit(ow.asarray([1.0, -0.0])).to_numpy()
     array([False,  True])"""
 @overload
 def signbit(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
@@ -1575,81 +1553,81 @@ def signbit(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 def signbit(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def sin(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The sine.
+    """The sine of each element, an angle in radians.
 
     Cost: O(nse); the structure is shared.
-    See also: np.sin, A.sin.
+    See also: cos, tan, asin.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.sin(A).to_numpy().round(3)
-    array([0.   , 0.479])"""
+    >>> waves = ow.sin(ow.asarray([0, np.pi / 2, 0], format="coo"))
+    >>> waves.nse, waves.to_numpy()
+    (1, array([0., 1., 0.]))"""
 @overload
 def sin(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def sin(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def sinh(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The hyperbolic sine.
+    """The hyperbolic sine of each element.
 
     Cost: O(nse); the structure is shared.
-    See also: np.sinh, A.sinh.
+    See also: cosh, sin, asinh.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.sinh(A).to_numpy().round(3)
-    array([0.   , 0.521])"""
+    >>> ow.sinh(ow.asarray([0, 1.0], format="coo")).to_numpy().round(3)
+    array([0.   , 1.175])"""
 @overload
 def sinh(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def sinh(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def sqrt(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The square root.
+    """The square root of each element; NaN for real ones below 0.
 
     Cost: O(nse); the structure is shared.
-    See also: np.sqrt, A.sqrt.
+    See also: rsqrt, square, hypot.
 
     Examples
     --------
-    >>> A = ow.asarray([1.0, 4.0], format="coo")
-    >>> ow.sqrt(A).to_numpy().round(3)
-    array([1., 2.])"""
+    >>> A = ow.asarray([[0, 4.0], [9.0, 0]], format="csr")
+    >>> ow.sqrt(A).values
+    array([2., 3.])"""
 @overload
 def sqrt(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def sqrt(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def square(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """`x * x`.
+    """`x * x` of each element x.
 
     Cost: O(nse); the structure is shared.
-    See also: np.square, A.square.
+    See also: sqrt, pow, multiply.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.square(A).to_numpy().round(3)
-    array([0.  , 0.25])"""
+    >>> A = ow.asarray([[0, 3.0], [4.0, 0]], format="csr")
+    >>> float(ow.square(A).sum()) ** 0.5
+    5.0"""
 @overload
 def square(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def square(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def subtract(x1: Lazy, x2: Any, /, *, grad: str | None = None) -> Lazy:
-    """`x1 - x2`.
+    """`x1 - x2` of elements, with broadcasting.
 
     Cost: O(nse of both), or O(size) where the result is dense.
-    See also: np.subtract, A - B, A.subtract.
+    Raises ShapeError where the shapes do not broadcast, DTypeError for bool.
+    See also: add, negative, diff.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> B = ow.asarray([1.0, 2.0], format="coo")
-    >>> ow.subtract(A, B).to_numpy().round(3)
-    array([-1. , -1.5])"""
+    >>> A = ow.asarray([[0, 2], [5, 1]], format="csr")
+    >>> ow.subtract(A, A.T).to_numpy()
+    array([[ 0, -3],
+           [ 3,  0]])"""
 @overload
 def subtract(x1: Any, x2: Lazy, /, *, grad: str | None = None) -> Lazy: ...
 @overload
@@ -1662,48 +1640,46 @@ def subtract(x1: _Operand, x2: _Operand, /, *, grad: str | None = None) -> Tenso
 def subtract(x1: Any, x2: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def tan(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The tangent.
+    """The tangent of each element, an angle in radians.
 
     Cost: O(nse); the structure is shared.
-    See also: np.tan, A.tan.
+    See also: sin, cos, atan.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.tan(A).to_numpy().round(3)
-    array([0.   , 0.546])"""
+    >>> ow.tan(ow.asarray([0, np.pi / 4], format="coo")).to_numpy().round(3)
+    array([0., 1.])"""
 @overload
 def tan(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def tan(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def tanh(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The hyperbolic tangent.
+    """The hyperbolic tangent of each element.
 
     Cost: O(nse); the structure is shared.
-    See also: np.tanh, A.tanh.
+    See also: sinh, cosh, atanh.
 
     Examples
     --------
-    >>> A = ow.asarray([0, 0.5], format="coo")
-    >>> ow.tanh(A).to_numpy().round(3)
-    array([0.   , 0.462])"""
+    >>> ow.tanh(ow.asarray([0, 0.5, 100.0], format="coo")).to_numpy().round(3)
+    array([0.   , 0.462, 1.   ])"""
 @overload
 def tanh(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def tanh(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def trunc(x: Lazy, /, *, grad: str | None = None) -> Lazy:
-    """The integer part.
+    """The integer part of each element, in its dtype.
 
     Cost: O(nse); the structure is shared.
-    See also: np.trunc, A.trunc.
+    Raises DTypeError for complex numbers.
+    See also: floor, ceil, round.
 
     Examples
     --------
-    >>> A = ow.asarray([0, -2.5], format="coo")
-    >>> ow.trunc(A).to_numpy().round(3)
-    array([ 0., -2.])"""
+    >>> ow.trunc(ow.asarray([0, -2.5, 1.8], format="coo")).to_numpy()
+    array([ 0., -2.,  1.])"""
 @overload
 def trunc(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
@@ -2053,13 +2029,15 @@ def concat(arrays: Sequence[MaskedTensor], /, *, axis: int | None = 0, format: o
     -------
     Tensor, canonical; its dtype is the promotion of the operands'. Dense where every operand is.
 
+    `concatenate` is the same function.
+
     Cost: O(nse). Raises ShapeError where shapes differ, UnsupportedError where fill values do.
 
-    See also: concat, stack.
+    See also: stack, hstack, vstack, block_array.
 
     Examples
     --------
-    >>> ow.concatenate([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
+    >>> ow.concat([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
     array([0, 2, 0, 0])"""
 @overload
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None, grad: str | None = None) -> Tensor: ...
@@ -2076,13 +2054,15 @@ def concatenate(arrays: Sequence[MaskedTensor], /, *, axis: int | None = 0, form
     -------
     Tensor, canonical; its dtype is the promotion of the operands'. Dense where every operand is.
 
+    `concatenate` is the same function.
+
     Cost: O(nse). Raises ShapeError where shapes differ, UnsupportedError where fill values do.
 
-    See also: concat, stack.
+    See also: stack, hstack, vstack, block_array.
 
     Examples
     --------
-    >>> ow.concatenate([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
+    >>> ow.concat([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
     array([0, 2, 0, 0])"""
 @overload
 def concatenate(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None, grad: str | None = None) -> Tensor: ...
@@ -2582,9 +2562,8 @@ def spgemm(a: Tensor, b: Tensor, /, *, semiring: Any = 'plus_times', mask: Tenso
     Examples
     --------
     >>> import numpy as np, openwork as ow
-    >>> from openwork.ops.products.spgemm import spgemm
     >>> A = ow.asarray(np.array([[0., 1.], [1., 0.]]), format="csr")
-    >>> spgemm(A, A, semiring="plus_pair").to_numpy()
+    >>> ow.spgemm(A, A, semiring="plus_pair").to_numpy()
     array([[1, 0],
            [0, 1]])"""
 @overload
@@ -3083,7 +3062,7 @@ def nanmedian(x: MaskedTensor, /, *, axis: int | Sequence[int] | None = None, ke
 def nanmedian(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: _builtins.bool = False, grad: str | None = None) -> Tensor: ...
 @overload
 def nanpercentile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: _builtins.bool = False, grad: str | None = None) -> MaskedTensor:
-    """`nanquantile` of `q / 100`.
+    """The elements below which `q` percent of those that are not NaN lie: `nanquantile` of `q / 100`.
 
     Cost: O(nse log nse).
     See also: percentile, nanquantile.
@@ -3096,7 +3075,9 @@ def nanpercentile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | Non
 def nanpercentile(x: Any, /, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: _builtins.bool = False, grad: str | None = None) -> Tensor: ...
 @overload
 def nanquantile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: _builtins.bool = False, grad: str | None = None) -> MaskedTensor:
-    """`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
+    """The elements below which the shares `q` of those that are not NaN lie: `quantile` of these.
+
+    NaN, with NumPy's warning, where all are NaN.
 
     Cost: O(nse log nse).
     See also: quantile.
@@ -3109,7 +3090,7 @@ def nanquantile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | None 
 def nanquantile(x: Any, /, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: _builtins.bool = False, grad: str | None = None) -> Tensor: ...
 @overload
 def percentile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: _builtins.bool = False, grad: str | None = None) -> MaskedTensor:
-    """`quantile` of `q / 100`.
+    """The elements below which `q` percent of those over `axis` lie: `quantile` of `q / 100`, with its arguments.
 
     Cost: O(nse log nse).
     See also: quantile, median.
@@ -3394,7 +3375,7 @@ def std(x: MaskedTensor, /, *, axis: int | Sequence[int] | None = None, correcti
 def std(x: Any, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _builtins.bool = False, ddof: float | None = None, dtype: Any = None, grad: str | None = None) -> Tensor: ...
 @overload
 def sum(x: Lazy, /, *, axis: int | Sequence[int] | None = None, dtype: Any = None, keepdims: _builtins.bool = False, grad: str | None = None) -> Lazy:
-    """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`.
+    """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits.
 
     Cost: O(nse).
     See also: mean, prod, cumulative_sum, nansum.

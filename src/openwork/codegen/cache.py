@@ -113,7 +113,7 @@ def compile_kernel(kernel: Kernel) -> Executable:
 
 
 def get_kernel_limit() -> int:
-    """How many kernels are kept in memory.
+    """How many kernels are kept in memory at most.
 
     Cost: O(1).
     See also: set_kernel_limit, cache_info.
@@ -138,7 +138,11 @@ def set_kernel_limit(n: int) -> None:
 
     Examples
     --------
-    >>> ow.set_kernel_limit(ow.get_kernel_limit())
+    >>> before = ow.get_kernel_limit()
+    >>> ow.set_kernel_limit(2 * before)
+    >>> ow.get_kernel_limit() == 2 * before
+    True
+    >>> ow.set_kernel_limit(before)
     """
     global _limit
     n = integer(n, "set_kernel_limit", "n", boolean=False)

@@ -85,7 +85,11 @@ def set_num_threads(n: int) -> None:
 
     Examples
     --------
-    >>> ow.set_num_threads(ow.get_num_threads())
+    >>> before = ow.get_num_threads()
+    >>> ow.set_num_threads(1)
+    >>> ow.get_num_threads()
+    1
+    >>> ow.set_num_threads(before)
     """
     global threads, _run, _is_default
     n = integer(n, "set_num_threads", "n")

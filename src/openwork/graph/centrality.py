@@ -166,9 +166,9 @@ def betweenness(A: Any, *, sources: Any = None, directed: bool = True, normalize
 
     Examples
     --------
-    >>> A = ow.asarray([[0, 2.0, 5.0], [0, 0, 1.0], [0, 0, 0]], format="csr")
-    >>> ow.graph.betweenness(A)
-    array([0., 0., 0.])
+    >>> path = ow.asarray([[0, 1, 0], [1, 0, 1], [0, 1, 0]], format="csr")
+    >>> ow.graph.betweenness(path)
+    array([0., 1., 0.])
     """
     g = adjacency(A, "betweenness")
     first = np.arange(g.n) if sources is None else nodes(sources, g.n, "betweenness", "sources")

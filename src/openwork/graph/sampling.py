@@ -30,7 +30,7 @@ def sample_neighbors(A: Any, seeds: Any, k: int, *, rng: Any = None) -> Tensor:
     Returns
     -------
     Tensor (m, n) in compressed rows with the weights of the edges: row i are neighbours of seeds[i], in order. The next
-    seeds are `np.unique(to_numpy(S.crd(1)))`. Source: Hamilton, Ying and Leskovec (2017).
+    seeds are `np.unique(S.crd(1))`. Source: Hamilton, Ying and Leskovec (2017).
 
     Cost: one sort of the seeds' edges.
     See also: nn.neighbor_batches.

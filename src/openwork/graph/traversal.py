@@ -28,6 +28,8 @@ def bfs(A: Any, source: Any, *, parents: bool = False) -> Any:
     -------
     integers (n,); with `parents` a pair of such. One pass over the edges that are reached, on one thread.
 
+    Raises ShapeError for a matrix that is not square, IndexError for a source that is not there.
+
     Cost: O(nodes + edges).
     See also: shortest_paths, components.
 
@@ -60,16 +62,20 @@ def shortest_paths(A: Any, source: Any, *, method: str = "auto") -> Any:
     method : "dijkstra", "bellman_ford", or "auto", which takes the first where no weight is negative
 
     Dijkstra's way is ours, with a binary heap; Bellman and Ford's is SciPy's.
-    Raises ValueError for a cycle of negative weight, DTypeError for complex weights.
+    Raises ValueError for a cycle of negative weight, DTypeError for complex weights, ShapeError for a matrix that is
+    not square, IndexError for a source that is not there. `sssp` is the same function.
 
-    Cost: O(edges * log nodes) for each source.
-    See also: shortest_paths.
+    Cost: O(edges * log nodes) for each source; Bellman and Ford's O(edges * nodes).
+    See also: bfs, components, betweenness.
 
     Examples
     --------
     >>> A = ow.asarray([[0, 2.0, 5.0], [0, 0, 1.0], [0, 0, 0]], format="csr")
-    >>> ow.graph.sssp(A, 0)
+    >>> ow.graph.shortest_paths(A, 0)
     array([0., 2., 3.])
+    >>> ow.graph.shortest_paths(A, [1, 2])
+    array([[inf,  0.,  1.],
+           [inf, inf,  0.]])
     """
     g = adjacency(A, "shortest_paths")
     weights = _weights(g)
@@ -126,9 +132,10 @@ def components(A: Any, *, connection: str = "weak") -> tuple[int, Any]:
 
     Examples
     --------
-    >>> A = ow.asarray([[0, 2.0, 5.0], [0, 0, 1.0], [0, 0, 0]], format="csr")
-    >>> ow.graph.components(A)
-    (1, array([0, 0, 0], dtype=int32))
+    >>> friends = ow.asarray([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]], format="csr")
+    >>> count, labels = ow.graph.components(friends)
+    >>> count, labels
+    (2, array([0, 0, 1, 1], dtype=int32))
     """
     if connection not in ("weak", "strong"):
         raise UnsupportedError(f"components: connection={connection!r}\n  supported: weak, strong")

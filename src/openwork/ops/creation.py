@@ -131,7 +131,7 @@ def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, f
 
 @operation(operands=False)
 def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
-    """`zeros`: there is nothing uninitialised in a tensor that stores nothing.
+    """A tensor of zeros, as `zeros` makes it: one that stores nothing has nothing to leave uninitialised.
 
     Cost: O(1).
     See also: zeros.
@@ -179,7 +179,7 @@ def full_like(
 def zeros_like(
     x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
 ) -> Tensor:
-    """`full_like` of 0.
+    """A tensor of zeros with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
 
     Cost: O(1); dense O(size).
     See also: zeros, full_like.
@@ -197,7 +197,7 @@ def zeros_like(
 def ones_like(
     x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
 ) -> Tensor:
-    """`full_like` of 1.
+    """A tensor of ones with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
 
     Cost: O(1); dense O(size).
     See also: full_like, pattern.
@@ -215,7 +215,7 @@ def ones_like(
 def empty_like(
     x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
 ) -> Tensor:
-    """`zeros_like`.
+    """A tensor of zeros with the shape, dtype and device of `x`, as `zeros_like` makes it.
 
     Cost: O(1).
     See also: zeros_like.

@@ -29,18 +29,19 @@ DTYPES = {
     "int64": "int64",
     "real": "that of the parts of a complex number, else the operand's",
     "float": "the operand's, float64 for integers and bool",
-    "real float": "that of the parts of a complex number, else the same as float",
-    "floating": "the operand's; of integers and bool NumPy's, float16 to float64 by their width, or torch's float32",
-    "promoted float": "that which the operands promote to, float64 for integers and bool",
-    "promoted floating": "the same of that which the operands promote to",
+    "real float": "that of the parts of a complex number, else the operand's; of integers and bool float64",
+    "floating": "the operand's; of integers and bool NumPy's, float16 to float64 by their width, or torch's default",
+    "promoted float": "that which the operands promote to; of integers and bool float64, or torch's default",
+    "promoted floating": "that which the operands promote to; of integers and bool NumPy's, float16 to float64 by their"
+    " width, or torch's default",
     "semiring": "that which the operands promote to, or that of a semiring which has its own",
     "accumulated": "the operand's, 64 bits for integers and bool",
 }
 FILLS = {
-    "f(fill)": "the operation of the fill values",
+    "f(fill)": "what the function gives for the fill values",
     "same": "that of the operand",
     "scaled": "that of the operand, times the factor that it is multiplied by",
-    "zero": "0, or the identity of a semiring's sum",
+    "zero": "0; with a semiring the identity of its sum",
     "dense": "none: the result is dense",
     "reduced": "the reduction of a fibre that stores nothing; none where the result is dense",
 }

@@ -240,14 +240,14 @@ class Methods:
     def nan_to_num(self, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, grad: str | None = None) -> Tensor:
         """`nan` in the place of NaN, the largest and the least finite numbers, or what is given, in that of infinities."""
     def abs(self, *, grad: str | None = None) -> Tensor:
-        """The absolute value; that of a complex number is real."""
+        """The absolute value of each element; that of a complex number is real."""
     def acos(self, *, grad: str | None = None) -> Tensor:
-        """The inverse cosine."""
+        """The angle in radians whose cosine each element is, 0 to pi; NaN for real ones beyond -1 and 1."""
     def acosh(self, *, grad: str | None = None) -> Tensor:
-        """The inverse hyperbolic cosine."""
+        """The inverse hyperbolic cosine of each element; NaN for real ones below 1."""
     @overload
     def add(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 + x2`."""
+        """`x1 + x2` of elements, with broadcasting."""
     @overload
     def add(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -255,14 +255,14 @@ class Methods:
     @overload
     def add(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     def asin(self, *, grad: str | None = None) -> Tensor:
-        """The inverse sine."""
+        """The angle in radians whose sine each element is, -pi / 2 to pi / 2; NaN for real ones beyond -1 and 1."""
     def asinh(self, *, grad: str | None = None) -> Tensor:
-        """The inverse hyperbolic sine."""
+        """The inverse hyperbolic sine of each element."""
     def atan(self, *, grad: str | None = None) -> Tensor:
-        """The inverse tangent."""
+        """The angle in radians whose tangent each element is, -pi / 2 to pi / 2."""
     @overload
     def atan2(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """The angle of the point (x2, x1)."""
+        """The angle in radians of each point (x2, x1), between -pi and pi, with broadcasting."""
     @overload
     def atan2(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -270,10 +270,10 @@ class Methods:
     @overload
     def atan2(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     def atanh(self, *, grad: str | None = None) -> Tensor:
-        """The inverse hyperbolic tangent."""
+        """The inverse hyperbolic tangent of each element; NaN for real ones beyond -1 and 1."""
     @overload
     def bitwise_and(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 & x2`."""
+        """`x1 & x2` of integers, bit by bit, with broadcasting."""
     @overload
     def bitwise_and(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -281,10 +281,10 @@ class Methods:
     @overload
     def bitwise_and(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     def bitwise_invert(self, *, grad: str | None = None) -> Tensor:
-        """Every bit inverted."""
+        """Every bit of each integer inverted; of bool, `not`."""
     @overload
     def bitwise_left_shift(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 << x2`."""
+        """`x1 << x2` of integers, with broadcasting."""
     @overload
     def bitwise_left_shift(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -293,7 +293,7 @@ class Methods:
     def bitwise_left_shift(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def bitwise_or(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 | x2`."""
+        """`x1 | x2` of integers, bit by bit, with broadcasting."""
     @overload
     def bitwise_or(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -302,7 +302,7 @@ class Methods:
     def bitwise_or(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def bitwise_right_shift(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 >> x2`."""
+        """`x1 >> x2` of integers, with broadcasting."""
     @overload
     def bitwise_right_shift(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -311,7 +311,7 @@ class Methods:
     def bitwise_right_shift(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def bitwise_xor(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 ^ x2`."""
+        """`x1 ^ x2` of integers, bit by bit, with broadcasting."""
     @overload
     def bitwise_xor(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -319,14 +319,14 @@ class Methods:
     @overload
     def bitwise_xor(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     def ceil(self, *, grad: str | None = None) -> Tensor:
-        """The least integer that is not smaller."""
+        """The least integer that is not smaller than each element, in its dtype."""
     def clip(self, min: Any = None, max: Any = None, *, grad: str | None = None) -> Tensor:
         """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit."""
     def conj(self, *, grad: str | None = None) -> Tensor:
-        """The complex conjugate."""
+        """The complex conjugate of each element; real ones stay as they are."""
     @overload
     def copysign(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """The magnitude of x1 with the sign of x2."""
+        """The magnitude of each element of x1 with the sign of that of x2, with broadcasting."""
     @overload
     def copysign(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -334,12 +334,12 @@ class Methods:
     @overload
     def copysign(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     def cos(self, *, grad: str | None = None) -> Tensor:
-        """The cosine."""
+        """The cosine of each element, an angle in radians."""
     def cosh(self, *, grad: str | None = None) -> Tensor:
-        """The hyperbolic cosine."""
+        """The hyperbolic cosine of each element."""
     @overload
     def divide(self, x2: Lazy, /, *, zero_annihilates: bool = False, grad: str | None = None) -> Lazy:
-        """`x1 / x2`."""
+        """`x1 / x2` of elements, with broadcasting; integers and bool give floating-point numbers."""
     @overload
     def divide(self, x2: MaskedTensor, /, *, zero_annihilates: bool = False, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -348,7 +348,7 @@ class Methods:
     def divide(self, x2: Any, /, *, zero_annihilates: bool = False, grad: str | None = None) -> Any: ...
     @overload
     def equal(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 == x2`."""
+        """`x1 == x2` of elements, with broadcasting: a tensor of bool."""
     @overload
     def equal(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -356,16 +356,16 @@ class Methods:
     @overload
     def equal(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     def erf(self, *, grad: str | None = None) -> Tensor:
-        """The error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`."""
+        """The error function of each element x, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`."""
     def exp(self, *, grad: str | None = None) -> Tensor:
-        """The exponential."""
+        """The exponential of each element, `e ** x`."""
     def expm1(self, *, grad: str | None = None) -> Tensor:
-        """`exp(x) - 1`, accurate near 0."""
+        """`exp(x) - 1` of each element x, accurate near 0."""
     def floor(self, *, grad: str | None = None) -> Tensor:
-        """The greatest integer that is not larger."""
+        """The greatest integer that is not larger than each element, in its dtype."""
     @overload
     def floor_divide(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 // x2`."""
+        """`x1 // x2` of elements, rounded down, with broadcasting."""
     @overload
     def floor_divide(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -374,7 +374,7 @@ class Methods:
     def floor_divide(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def greater(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 > x2`."""
+        """`x1 > x2` of elements, with broadcasting: a tensor of bool."""
     @overload
     def greater(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -383,7 +383,7 @@ class Methods:
     def greater(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def greater_equal(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 >= x2`."""
+        """`x1 >= x2` of elements, with broadcasting: a tensor of bool."""
     @overload
     def greater_equal(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -392,7 +392,7 @@ class Methods:
     def greater_equal(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def hypot(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`sqrt(x1**2 + x2**2)` without overflow."""
+        """`sqrt(x1**2 + x2**2)` of elements without overflow, with broadcasting."""
     @overload
     def hypot(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -402,14 +402,14 @@ class Methods:
     @property
     def imag(self) -> Tensor: ...
     def isfinite(self, *, grad: str | None = None) -> Tensor:
-        """Whether neither infinite nor NaN."""
+        """Whether each element is neither infinite nor NaN."""
     def isinf(self, *, grad: str | None = None) -> Tensor:
-        """Whether infinite."""
+        """Whether each element is infinite, of either sign."""
     def isnan(self, *, grad: str | None = None) -> Tensor:
-        """Whether NaN."""
+        """Whether each element is NaN."""
     @overload
     def less(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 < x2`."""
+        """`x1 < x2` of elements, with broadcasting: a tensor of bool."""
     @overload
     def less(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -418,7 +418,7 @@ class Methods:
     def less(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def less_equal(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 <= x2`."""
+        """`x1 <= x2` of elements, with broadcasting: a tensor of bool."""
     @overload
     def less_equal(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -426,16 +426,16 @@ class Methods:
     @overload
     def less_equal(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     def log(self, *, grad: str | None = None) -> Tensor:
-        """The natural logarithm."""
+        """The natural logarithm of each element: -inf at 0, NaN for real ones below."""
     def log10(self, *, grad: str | None = None) -> Tensor:
-        """The logarithm to base 10."""
+        """The logarithm to base 10 of each element: -inf at 0, NaN for real ones below."""
     def log1p(self, *, grad: str | None = None) -> Tensor:
-        """`log(1 + x)`, accurate near 0."""
+        """`log(1 + x)` of each element x, accurate near 0."""
     def log2(self, *, grad: str | None = None) -> Tensor:
-        """The logarithm to base 2."""
+        """The logarithm to base 2 of each element: -inf at 0, NaN for real ones below."""
     @overload
     def logaddexp(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`log(exp(x1) + exp(x2))` without overflow."""
+        """`log(exp(x1) + exp(x2))` of elements without overflow, with broadcasting."""
     @overload
     def logaddexp(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -444,7 +444,7 @@ class Methods:
     def logaddexp(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def logical_and(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """Whether both are true."""
+        """Whether both elements are not zero, with broadcasting."""
     @overload
     def logical_and(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -452,10 +452,10 @@ class Methods:
     @overload
     def logical_and(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     def logical_not(self, *, grad: str | None = None) -> Tensor:
-        """Whether zero."""
+        """Whether each element is zero."""
     @overload
     def logical_or(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """Whether one is true."""
+        """Whether one of two elements, or both, are not zero, with broadcasting."""
     @overload
     def logical_or(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -464,7 +464,7 @@ class Methods:
     def logical_or(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def logical_xor(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """Whether exactly one is true."""
+        """Whether exactly one of two elements is not zero, with broadcasting."""
     @overload
     def logical_xor(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -473,7 +473,7 @@ class Methods:
     def logical_xor(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def maximum(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """The larger of two; NaN where one is NaN."""
+        """The larger of two elements, NaN where one is NaN, with broadcasting."""
     @overload
     def maximum(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -482,7 +482,7 @@ class Methods:
     def maximum(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def minimum(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """The smaller of two; NaN where one is NaN."""
+        """The smaller of two elements, NaN where one is NaN, with broadcasting."""
     @overload
     def minimum(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -491,7 +491,7 @@ class Methods:
     def minimum(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def multiply(self, x2: Lazy, /, *, zero_annihilates: bool = False, grad: str | None = None) -> Lazy:
-        """`x1 * x2`."""
+        """`x1 * x2` of elements, with broadcasting."""
     @overload
     def multiply(self, x2: MaskedTensor, /, *, zero_annihilates: bool = False, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -499,10 +499,10 @@ class Methods:
     @overload
     def multiply(self, x2: Any, /, *, zero_annihilates: bool = False, grad: str | None = None) -> Any: ...
     def negative(self, *, grad: str | None = None) -> Tensor:
-        """`-x`."""
+        """`-x` of each element x."""
     @overload
     def nextafter(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """The next floating-point number after x1 towards x2."""
+        """The next floating-point number after each element of x1 towards that of x2, with broadcasting."""
     @overload
     def nextafter(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -511,7 +511,7 @@ class Methods:
     def nextafter(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def not_equal(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 != x2`."""
+        """`x1 != x2` of elements, with broadcasting: a tensor of bool."""
     @overload
     def not_equal(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -520,7 +520,7 @@ class Methods:
     def not_equal(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     @overload
     def pow(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 ** x2`."""
+        """`x1 ** x2` of elements, with broadcasting."""
     @overload
     def pow(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -530,10 +530,10 @@ class Methods:
     @property
     def real(self) -> Tensor: ...
     def reciprocal(self, *, grad: str | None = None) -> Tensor:
-        """`1 / x`."""
+        """`1 / x` of each element x, infinite at 0; of NumPy's integers the integer part."""
     @overload
     def remainder(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 % x2`, with the sign of x2."""
+        """`x1 % x2` of elements, with the sign of x2, with broadcasting."""
     @overload
     def remainder(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -545,20 +545,20 @@ class Methods:
     def rsqrt(self, *, grad: str | None = None) -> Tensor:
         """The reciprocal of the square root, `1 / sqrt(x)`: infinite at 0, NaN below."""
     def sign(self, *, grad: str | None = None) -> Tensor:
-        """-1, 0 or 1; a complex number divided by its absolute value."""
+        """The sign of each element: -1, 0 or 1; a complex number divided by its absolute value."""
     def signbit(self, *, grad: str | None = None) -> Tensor:
-        """Whether the sign bit is set, that of -0.0 included."""
+        """Whether the sign bit of each element is set, that of -0.0 included."""
     def sin(self, *, grad: str | None = None) -> Tensor:
-        """The sine."""
+        """The sine of each element, an angle in radians."""
     def sinh(self, *, grad: str | None = None) -> Tensor:
-        """The hyperbolic sine."""
+        """The hyperbolic sine of each element."""
     def sqrt(self, *, grad: str | None = None) -> Tensor:
-        """The square root."""
+        """The square root of each element; NaN for real ones below 0."""
     def square(self, *, grad: str | None = None) -> Tensor:
-        """`x * x`."""
+        """`x * x` of each element x."""
     @overload
     def subtract(self, x2: Lazy, /, *, grad: str | None = None) -> Lazy:
-        """`x1 - x2`."""
+        """`x1 - x2` of elements, with broadcasting."""
     @overload
     def subtract(self, x2: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
     @overload
@@ -566,11 +566,11 @@ class Methods:
     @overload
     def subtract(self, x2: Any, /, *, grad: str | None = None) -> Any: ...
     def tan(self, *, grad: str | None = None) -> Tensor:
-        """The tangent."""
+        """The tangent of each element, an angle in radians."""
     def tanh(self, *, grad: str | None = None) -> Tensor:
-        """The hyperbolic tangent."""
+        """The hyperbolic tangent of each element."""
     def trunc(self, *, grad: str | None = None) -> Tensor:
-        """The integer part."""
+        """The integer part of each element, in its dtype."""
     def iso(self, value: Any = None, /, *, dtype: Any = None, grad: str | None = None) -> Tensor:
         """One value at every specified element, which takes no memory for each: an iso tensor, as GraphBLAS calls it."""
     def pattern(self, *, grad: str | None = None) -> Tensor:
@@ -677,11 +677,11 @@ class Methods:
     def nanmedian(self, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, grad: str | None = None) -> Tensor:
         """The median over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
     def nanpercentile(self, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: bool = False, grad: str | None = None) -> Tensor:
-        """`nanquantile` of `q / 100`."""
+        """The elements below which `q` percent of those that are not NaN lie: `nanquantile` of `q / 100`."""
     def nanquantile(self, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: bool = False, grad: str | None = None) -> Tensor:
-        """`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is."""
+        """The elements below which the shares `q` of those that are not NaN lie: `quantile` of these."""
     def percentile(self, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: bool = False, grad: str | None = None) -> Tensor:
-        """`quantile` of `q / 100`."""
+        """The elements below which `q` percent of those over `axis` lie: `quantile` of `q / 100`, with its arguments."""
     def quantile(self, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: bool = False, grad: str | None = None) -> Tensor:
         """The elements below which the shares `q` of those over `axis` lie."""
     def log_softmax(self, axis: int = -1, *, grad: str | None = None) -> Tensor:
@@ -715,7 +715,7 @@ class Methods:
     def std(self, axis: int | Sequence[int] | None = None, *, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None, dtype: Any = None, grad: str | None = None) -> Tensor:
         """The standard deviation over `axis`: the square root of `var`; `ddof` and `dtype` as there."""
     def sum(self, axis: int | Sequence[int] | None = None, *, dtype: Any = None, keepdims: bool = False, grad: str | None = None) -> Tensor:
-        """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`."""
+        """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits."""
     def var(self, axis: int | Sequence[int] | None = None, *, correction: float = 0.0, keepdims: bool = False, ddof: float | None = None, dtype: Any = None, grad: str | None = None) -> Tensor:
         """The variance over `axis`: squared distances from the mean, summed and divided by count - `correction`."""
     def argsort(self, *, axis: int = -1, descending: bool = False, stable: bool = True, grad: str | None = None) -> Tensor:

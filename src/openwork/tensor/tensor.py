@@ -55,8 +55,9 @@ __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
 class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, Exports, Methods):
     """A tensor whose storage format is a value.
 
-    Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`; the structure
-    never changes, values may.
+    Made by `asarray`, `assemble`, the `sparse_*_tensor` constructors, `random` and `read`. Values may be changed in
+    place, for all tensors over the same buffers; what has to store other elements, as `A[i, j] = v` and `A.setdiag(v)`
+    may have to, gives this tensor buffers of its own.
 
     Examples
     --------

@@ -96,8 +96,6 @@ def expand(record: Coordinates) -> Coordinates:
 
     Examples
     --------
-    >>> path = "small.npz"
-    >>> ow.write(path, ow.eye(2))
     >>> record = ow.io.Coordinates((2, 2), (np.array([1]), np.array([0])), np.array([5.0]), "symmetric")
     >>> ow.io.expand(record).values
     array([5., 5.])

@@ -1,10 +1,11 @@
-"""The block of an elementwise function -> its documentation: what it computes, the cost, an example that was run."""
+"""The name of an elementwise function -> its documentation: its first line, cost, errors, related names, example.
+
+`tools/operations.py` runs the examples, and finds which dtypes are refused.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-
-from ...tables import EXAMPLES
+from ...tables import EXAMPLES, REFUSED
 
 __all__ = ["ANNIHILATES", "documented"]
 
@@ -13,22 +14,16 @@ ANNIHILATES = """
 zero_annihilates: an unspecified zero stays zero whatever it meets, as in SciPy; without, the result is NumPy's on the
 dense arrays (0 * inf, 0 * NaN and 0 / 0 are NaN), and one pass over the operands tells whether the two differ."""
 
-_SIGNS = {
-    "truediv": "/", "floordiv": "//", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^", "sub": "-", "mul": "*", "mod": "%", "pow": "**",
-    "add": "+",
-}  # fmt: skip
-"""Python's names of operators, and how they are written."""
 
-
-def documented(name: str, arity: int, doc: str, numpy: str | tuple[str, ...], operator: str | None) -> str:
-    """`doc`, the cost, what the function is called elsewhere, and an example."""
-    names = (name,) if hasattr(np, name) else (numpy,) if isinstance(numpy, str) else numpy
-    see = [f"np.{other}" for other in names]
-    if operator in _SIGNS:
-        see.append(f"A {_SIGNS[operator]} B")
-    see.append(f"A.{name}")
+def documented(name: str, arity: int, doc: str, see: str) -> str:
+    """`doc`, the cost, errors, what is related, and an example."""
     cost = "O(nse); the structure is shared" if arity == 1 else "O(nse of both), or O(size) where the result is dense"
+    refused = f"DTypeError for {REFUSED[name]}" if name in REFUSED else ""
+    errors = [
+        *(["ShapeError where the shapes do not broadcast"] if arity == 2 else []),
+        *([refused] if refused else []),
+    ]
+    raises = f"\nRaises {', '.join(errors)}." if errors else ""
     example = EXAMPLES.get(name, "")
     shown = f"\n\nExamples\n--------\n{example}" if example else ""
-    return f"{doc}\n\nCost: {cost}.\nSee also: {', '.join(see)}.{shown}"
+    return f"{doc}\n\nCost: {cost}.{raises}\nSee also: {see}.{shown}"

@@ -8,8 +8,6 @@ NumPy's table, of which the standard's is a part, or torch's.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,15 +19,12 @@ from ...ir.index import Access, Apply, Literal
 from ...late import late
 from ...runtime.gradient_hook import tracked
 from ...runtime.operation import namespace, operation
-from ...runtime.result_rules import result_scalar
-from ...runtime.values import apply
-from ...storage.buffers import as_array, buffer_of, cast, copied, is_array, is_torch, scalar_name, torch_dtype
+from ...storage.buffers import as_array, buffer_of, copied, is_torch
 from ...tensor.dtypes import iinfo, isdtype, result_type
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
-from .by_elements import by_elements
-from .documentation import ANNIHILATES, documented
+from .blocks import annihilating_function, as_operand, binary_function, unary_function
 from .maps import elementwise, unary
 from .pointwise import pointwise
 
@@ -41,262 +36,226 @@ else:
     nonzero = late("ops.sorting", "nonzero")
 
 __all__ = [
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "ceil",
-    "clip",
-    "conj",
-    "copysign",
-    "cos",
-    "cosh",
-    "divide",
-    "equal",
-    "erf",
-    "exp",
-    "expm1",
-    "floor",
-    "floor_divide",
-    "greater",
-    "greater_equal",
-    "hypot",
-    "imag",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "less",
-    "less_equal",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "multiply",
-    "negative",
-    "nextafter",
-    "not_equal",
-    "positive",
-    "pow",
-    "real",
-    "reciprocal",
-    "remainder",
-    "round",
-    "rsqrt",
-    "sign",
-    "signbit",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "subtract",
-    "tan",
-    "tanh",
-    "trunc",
-    "where",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign",
+    "cos", "cosh", "divide", "equal", "erf", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal",
+    "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log1p", "log2", "log10",
+    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
+    "negative", "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "rsqrt",
+    "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
 ]  # fmt: skip
 
 
-def _tensor(x: Any) -> Any:
-    """`x` as an operand: Tensors and arrays as they are, anything else as a dense Tensor."""
-    if isinstance(x, Tensor) or is_array(x) or isinstance(x, np.generic | int | float | complex):
-        return x
+abs = unary_function(
+    "abs", "abs", "The absolute value of each element; that of a complex number is real.",
+    see="sign, square, linalg.norm", numpy="absolute", operator="abs",
+)  # fmt: skip
+acos = unary_function(
+    "acos", "acos", "The angle in radians whose cosine each element is, 0 to pi; NaN for real ones beyond -1 and 1.",
+    see="cos, asin, atan2", numpy="arccos",
+)  # fmt: skip
+acosh = unary_function(
+    "acosh", "acosh", "The inverse hyperbolic cosine of each element; NaN for real ones below 1.", see="cosh, asinh",
+    numpy="arccosh",
+)  # fmt: skip
+asin = unary_function(
+    "asin", "asin",
+    "The angle in radians whose sine each element is, -pi / 2 to pi / 2; NaN for real ones beyond -1 and 1.",
+    see="sin, acos, atan2", numpy="arcsin",
+)  # fmt: skip
+asinh = unary_function(
+    "asinh", "asinh", "The inverse hyperbolic sine of each element.", see="sinh, acosh", numpy="arcsinh",
+)  # fmt: skip
+atan = unary_function(
+    "atan", "atan", "The angle in radians whose tangent each element is, -pi / 2 to pi / 2.", see="tan, atan2",
+    numpy="arctan",
+)  # fmt: skip
+atanh = unary_function(
+    "atanh", "atanh", "The inverse hyperbolic tangent of each element; NaN for real ones beyond -1 and 1.",
+    see="tanh, log1p", numpy="arctanh",
+)  # fmt: skip
+bitwise_invert = unary_function(
+    "bitwise_invert", "bnot", "Every bit of each integer inverted; of bool, `not`.", see="logical_not, bitwise_xor",
+    numpy="invert", torch="bitwise_not", operator="invert",
+)  # fmt: skip
+ceil = unary_function(
+    "ceil", "ceil", "The least integer that is not smaller than each element, in its dtype.", see="floor, trunc, round",
+)  # fmt: skip
+conj = unary_function(
+    "conj", "conj", "The complex conjugate of each element; real ones stay as they are.", see="real, imag, Tensor.H",
+    numpy="conjugate",
+)  # fmt: skip
+cos = unary_function("cos", "cos", "The cosine of each element, an angle in radians.", see="sin, tan, acos")
+cosh = unary_function("cosh", "cosh", "The hyperbolic cosine of each element.", see="sinh, cos, acosh")
+erf = unary_function(
+    "erf", "erf", "The error function of each element x, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.",
+    see="exp, tanh",
+)  # fmt: skip
+exp = unary_function("exp", "exp", "The exponential of each element, `e ** x`.", see="expm1, log, softmax, linalg.expm")
+expm1 = unary_function("expm1", "expm1", "`exp(x) - 1` of each element x, accurate near 0.", see="exp, log1p")
+floor = unary_function(
+    "floor", "floor", "The greatest integer that is not larger than each element, in its dtype.",
+    see="ceil, trunc, floor_divide",
+)  # fmt: skip
+imag = unary_function(
+    "imag", "imag", "The imaginary part of each element, 0 of real ones.", see="real, conj", attribute=True,
+)  # fmt: skip
+isfinite = unary_function(
+    "isfinite", "isfinite", "Whether each element is neither infinite nor NaN.", see="isinf, isnan, nan_to_num",
+)  # fmt: skip
+isinf = unary_function("isinf", "isinf", "Whether each element is infinite, of either sign.", see="isfinite, isnan")
+isnan = unary_function("isnan", "isnan", "Whether each element is NaN.", see="isfinite, nan_to_num, nansum")
+log = unary_function(
+    "log", "log", "The natural logarithm of each element: -inf at 0, NaN for real ones below.",
+    see="log1p, log2, log10, exp",
+)  # fmt: skip
+log10 = unary_function(
+    "log10", "log10", "The logarithm to base 10 of each element: -inf at 0, NaN for real ones below.", see="log, log2",
+)  # fmt: skip
+log1p = unary_function("log1p", "log1p", "`log(1 + x)` of each element x, accurate near 0.", see="log, expm1")
+log2 = unary_function(
+    "log2", "log2", "The logarithm to base 2 of each element: -inf at 0, NaN for real ones below.", see="log, log10",
+)  # fmt: skip
+logical_not = unary_function(
+    "logical_not", "not", "Whether each element is zero.", see="logical_and, equal, bitwise_invert",
+)  # fmt: skip
+negative = unary_function(
+    "negative", "neg", "`-x` of each element x.", see="subtract, abs", torch="neg", operator="neg",
+)  # fmt: skip
+real = unary_function("real", "real", "The real part of each element.", see="imag, conj, abs", attribute=True)
+reciprocal = unary_function(
+    "reciprocal", "reciprocal", "`1 / x` of each element x, infinite at 0; of NumPy's integers the integer part.",
+    see="divide, rsqrt",
+)  # fmt: skip
+sign = unary_function(
+    "sign", "sign", "The sign of each element: -1, 0 or 1; a complex number divided by its absolute value.",
+    see="abs, signbit, copysign",
+)  # fmt: skip
+signbit = unary_function(
+    "signbit", "signbit", "Whether the sign bit of each element is set, that of -0.0 included.",
+    see="sign, copysign, less",
+)  # fmt: skip
+sin = unary_function("sin", "sin", "The sine of each element, an angle in radians.", see="cos, tan, asin")
+sinh = unary_function("sinh", "sinh", "The hyperbolic sine of each element.", see="cosh, sin, asinh")
+sqrt = unary_function(
+    "sqrt", "sqrt", "The square root of each element; NaN for real ones below 0.", see="rsqrt, square, hypot",
+)  # fmt: skip
+square = unary_function("square", "square", "`x * x` of each element x.", see="sqrt, pow, multiply")
+tan = unary_function("tan", "tan", "The tangent of each element, an angle in radians.", see="sin, cos, atan")
+tanh = unary_function("tanh", "tanh", "The hyperbolic tangent of each element.", see="sinh, cosh, atanh")
+trunc = unary_function("trunc", "trunc", "The integer part of each element, in its dtype.", see="floor, ceil, round")
 
-    return asarray(x)
-
-
-Names = str | tuple[str, ...]
-
-
-def _unary_function(name: str, op: str, doc: str, **names: Any) -> Callable[[Any], Any]:
-    """The block of a function of one operand: its operation of the loop IR; its names elsewhere, see `_register`."""
-
-    def function(x: Any, /) -> Any:
-
-        if is_lazy(x):
-            return defer("elementwise", op, function, (x,))
-
-        return unary(op, x if isinstance(x, Tensor) else asarray(x))
-
-    return _register(function, 1, name, doc, op, **names)
-
-
-def _binary_function(name: str, op: str, doc: str, **names: Any) -> Callable[[Any, Any], Any]:
-    """The block of a function of two operands; `op` may be one of the array library that the loop IR has not."""
-
-    def function(x1: Any, x2: Any, /) -> Any:
-        if is_lazy(x1) or is_lazy(x2):
-            return defer("elementwise", op, function, (x1, x2))
-        a, b = _tensor(x1), _tensor(x2)
-        if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-            a, b = asarray(a), asarray(b) if is_array(b) else b
-        if op in _NOT_COMPILED:
-            return _by_array_library(op, a, b)
-        return elementwise(op, a, b)
-
-    return _register(function, 2, name, doc, op, **names)
-
-
-def _annihilating_function(name: str, op: str, doc: str, **names: Any) -> Callable[..., Any]:
-    """The block of a binary function in which a zero that is not stored may be asked to annihilate."""
-
-    def function(x1: Any, x2: Any, /, *, zero_annihilates: bool = False) -> Any:
-        if is_lazy(x1) or is_lazy(x2):
-            call = partial(function, zero_annihilates=True) if zero_annihilates else function
-            return defer("elementwise", op, call, (x1, x2), (True,) if zero_annihilates else ())
-        a, b = _tensor(x1), _tensor(x2)
-        if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-            a, b = asarray(a), asarray(b) if is_array(b) else b
-        return elementwise(op, a, b, zero_annihilates)
-
-    return _register(function, 2, name, doc, op, **names)
-
-
-def _register(
-    function: Callable[..., Any], arity: int, name: str, doc: str, op: str, numpy: Names = (), torch: Names = (),
-    attribute: bool = False, operator: str | None = None,
-) -> Callable[..., Any]:  # fmt: skip
-    """`op`, the operation of the loop IR or the array library, is kept for operands that take the call over.
-
-    numpy, torch, attribute, operator : of the block, see `runtime.operation`
-    """
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = documented(name, arity, doc, numpy, operator)
-    function.op = op  # type: ignore[attr-defined]
-    block = operation(
-        method=not attribute, attribute=attribute, operator=operator, numpy=numpy, torch=torch, masked="elements",
-        lazy=True, op=op, arity=arity, returns="mixed" if arity == 2 else None,
-    )  # fmt: skip
-    return block(function)
-
-
-_NOT_COMPILED = ("logaddexp", "nextafter")
-"""Operations that the loop IR has not."""
-
-_LOGADDEXP = "select(A == B, A + log(2.0), max(A, B) + log1p(exp(-abs(A - B))))"
-"""Equal operands by themselves: of two infinite ones the difference is NaN."""
-
-
-def _by_array_library(op: str, a: Any, b: Any) -> Any:
-    """The array library's operation: a sparse operand meets a scalar, or a dense one with which the result is dense."""
-    a, b = _in_torch_dtype(*one_library(a, b))
-    sparse = [isinstance(x, Tensor) and not x.format.is_dense for x in (a, b)]
-    if all(sparse) and op == "logaddexp":
-        floating = apply(op, a.values[:0], b.values[:0]).dtype
-        return pointwise(_LOGADDEXP, {"A": a.astype(floating, copy=False), "B": b.astype(floating, copy=False)})
-    if all(sparse):
-        return by_elements(partial(apply, op), (a, b), op)
-    if any(sparse) and not any(isinstance(x, np.generic | int | float) for x in (a, b)):
-        a, b = (x.asformat("dense") if isinstance(x, Tensor) and x.ndim else x for x in (a, b))
-    return elementwise(op, a, b)
-
-
-def _in_torch_dtype(a: Any, b: Any) -> tuple[Any, Any]:
-    """Operands over torch's buffers in the floating dtype of their result: NumPy computes integers in another."""
-    buffers = [buffer_of(x) for x in (a, b)]
-    if not all(map(is_torch, buffers)):
-        return a, b
-    import torch
-
-    empty = (buffer.new_empty((0,) if x.ndim else ()) for x, buffer in zip((a, b), buffers, strict=True))
-    scalar = result_scalar("floating", scalar_name(torch.result_type(*empty)), "torch")
-    a, b = (x.astype(torch_dtype(scalar), copy=False) if isinstance(x, Tensor) else cast(x, scalar) for x in (a, b))
-    return a, b
-
-
-abs = _unary_function(
-    "abs", "abs", "The absolute value; that of a complex number is real.", numpy="absolute", operator="abs"
-)
-acos = _unary_function("acos", "acos", "The inverse cosine.", numpy="arccos")
-acosh = _unary_function("acosh", "acosh", "The inverse hyperbolic cosine.", numpy="arccosh")
-asin = _unary_function("asin", "asin", "The inverse sine.", numpy="arcsin")
-asinh = _unary_function("asinh", "asinh", "The inverse hyperbolic sine.", numpy="arcsinh")
-atan = _unary_function("atan", "atan", "The inverse tangent.", numpy="arctan")
-atanh = _unary_function("atanh", "atanh", "The inverse hyperbolic tangent.", numpy="arctanh")
-bitwise_invert = _unary_function(
-    "bitwise_invert", "bnot", "Every bit inverted.", numpy="invert", torch="bitwise_not", operator="invert"
-)
-ceil = _unary_function("ceil", "ceil", "The least integer that is not smaller.")
-conj = _unary_function("conj", "conj", "The complex conjugate.", numpy="conjugate")
-cos = _unary_function("cos", "cos", "The cosine.")
-cosh = _unary_function("cosh", "cosh", "The hyperbolic cosine.")
-erf = _unary_function("erf", "erf", "The error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.")
-exp = _unary_function("exp", "exp", "The exponential.")
-expm1 = _unary_function("expm1", "expm1", "`exp(x) - 1`, accurate near 0.")
-floor = _unary_function("floor", "floor", "The greatest integer that is not larger.")
-imag = _unary_function("imag", "imag", "The imaginary part of every element, 0 of real ones.", attribute=True)
-isfinite = _unary_function("isfinite", "isfinite", "Whether neither infinite nor NaN.")
-isinf = _unary_function("isinf", "isinf", "Whether infinite.")
-isnan = _unary_function("isnan", "isnan", "Whether NaN.")
-log = _unary_function("log", "log", "The natural logarithm.")
-log10 = _unary_function("log10", "log10", "The logarithm to base 10.")
-log1p = _unary_function("log1p", "log1p", "`log(1 + x)`, accurate near 0.")
-log2 = _unary_function("log2", "log2", "The logarithm to base 2.")
-logical_not = _unary_function("logical_not", "not", "Whether zero.")
-negative = _unary_function("negative", "neg", "`-x`.", torch="neg", operator="neg")
-real = _unary_function("real", "real", "The real part of every element.", attribute=True)
-reciprocal = _unary_function("reciprocal", "reciprocal", "`1 / x`.")
-sign = _unary_function("sign", "sign", "-1, 0 or 1; a complex number divided by its absolute value.")
-signbit = _unary_function("signbit", "signbit", "Whether the sign bit is set, that of -0.0 included.")
-sin = _unary_function("sin", "sin", "The sine.")
-sinh = _unary_function("sinh", "sinh", "The hyperbolic sine.")
-sqrt = _unary_function("sqrt", "sqrt", "The square root.")
-square = _unary_function("square", "square", "`x * x`.")
-tan = _unary_function("tan", "tan", "The tangent.")
-tanh = _unary_function("tanh", "tanh", "The hyperbolic tangent.")
-trunc = _unary_function("trunc", "trunc", "The integer part.")
-
-add = _binary_function("add", "add", "`x1 + x2`.", operator="add")
-atan2 = _binary_function("atan2", "atan2", "The angle of the point (x2, x1).", numpy="arctan2")
-bitwise_and = _binary_function("bitwise_and", "band", "`x1 & x2`.", torch="and", operator="and")
-bitwise_left_shift = _binary_function(
-    "bitwise_left_shift", "shl", "`x1 << x2`.", numpy="left_shift", torch="lshift", operator="lshift"
-)
-bitwise_or = _binary_function("bitwise_or", "bor", "`x1 | x2`.", torch="or", operator="or")
-bitwise_right_shift = _binary_function(
-    "bitwise_right_shift", "shr", "`x1 >> x2`.", numpy="right_shift", torch="rshift", operator="rshift"
-)
-bitwise_xor = _binary_function("bitwise_xor", "bxor", "`x1 ^ x2`.", torch="xor", operator="xor")
-copysign = _binary_function("copysign", "copysign", "The magnitude of x1 with the sign of x2.")
-divide = _annihilating_function(
-    "divide", "div", "`x1 / x2`." + ANNIHILATES, numpy="true_divide", torch=("div", "truediv"), operator="truediv"
-)
-equal = _binary_function("equal", "eq", "`x1 == x2`.", torch="eq", operator="eq")
-floor_divide = _binary_function("floor_divide", "floordiv", "`x1 // x2`.", torch="floordiv", operator="floordiv")
-greater = _binary_function("greater", "gt", "`x1 > x2`.", torch="gt", operator="gt")
-greater_equal = _binary_function("greater_equal", "ge", "`x1 >= x2`.", torch="ge", operator="ge")
-hypot = _binary_function("hypot", "hypot", "`sqrt(x1**2 + x2**2)` without overflow.")
-less = _binary_function("less", "lt", "`x1 < x2`.", torch="lt", operator="lt")
-less_equal = _binary_function("less_equal", "le", "`x1 <= x2`.", torch="le", operator="le")
-logaddexp = _binary_function("logaddexp", "logaddexp", "`log(exp(x1) + exp(x2))` without overflow.")
-logical_and = _binary_function("logical_and", "and", "Whether both are true.")
-logical_or = _binary_function("logical_or", "or", "Whether one is true.")
-logical_xor = _binary_function("logical_xor", "xor", "Whether exactly one is true.")
-maximum = _binary_function("maximum", "max", "The larger of two; NaN where one is NaN.")
-minimum = _binary_function("minimum", "min", "The smaller of two; NaN where one is NaN.")
-multiply = _annihilating_function("multiply", "mul", "`x1 * x2`." + ANNIHILATES, torch="mul", operator="mul")
-nextafter = _binary_function("nextafter", "nextafter", "The next floating-point number after x1 towards x2.")
-not_equal = _binary_function("not_equal", "ne", "`x1 != x2`.", torch="ne", operator="ne")
-pow = _binary_function("pow", "pow", "`x1 ** x2`.", numpy="power", operator="pow")
-remainder = _binary_function("remainder", "mod", "`x1 % x2`, with the sign of x2.", torch="mod", operator="mod")
-subtract = _binary_function("subtract", "sub", "`x1 - x2`.", torch="sub", operator="sub")
+add = binary_function(
+    "add", "add", "`x1 + x2` of elements, with broadcasting.", see="subtract, sum, pointwise", operator="add",
+)  # fmt: skip
+atan2 = binary_function(
+    "atan2", "atan2", "The angle in radians of each point (x2, x1), between -pi and pi, with broadcasting.",
+    see="atan, hypot", numpy="arctan2",
+)  # fmt: skip
+bitwise_and = binary_function(
+    "bitwise_and", "band", "`x1 & x2` of integers, bit by bit, with broadcasting.",
+    see="bitwise_or, bitwise_xor, logical_and", torch="and", operator="and",
+)  # fmt: skip
+bitwise_left_shift = binary_function(
+    "bitwise_left_shift", "shl", "`x1 << x2` of integers, with broadcasting.", see="bitwise_right_shift, multiply",
+    numpy="left_shift", torch="lshift", operator="lshift",
+)  # fmt: skip
+bitwise_or = binary_function(
+    "bitwise_or", "bor", "`x1 | x2` of integers, bit by bit, with broadcasting.",
+    see="bitwise_and, bitwise_xor, logical_or", torch="or", operator="or",
+)  # fmt: skip
+bitwise_right_shift = binary_function(
+    "bitwise_right_shift", "shr", "`x1 >> x2` of integers, with broadcasting.", see="bitwise_left_shift, floor_divide",
+    numpy="right_shift", torch="rshift", operator="rshift",
+)  # fmt: skip
+bitwise_xor = binary_function(
+    "bitwise_xor", "bxor", "`x1 ^ x2` of integers, bit by bit, with broadcasting.",
+    see="bitwise_and, bitwise_or, logical_xor", torch="xor", operator="xor",
+)  # fmt: skip
+copysign = binary_function(
+    "copysign", "copysign", "The magnitude of each element of x1 with the sign of that of x2, with broadcasting.",
+    see="sign, signbit, abs",
+)  # fmt: skip
+divide = annihilating_function(
+    "divide", "div", "`x1 / x2` of elements, with broadcasting; integers and bool give floating-point numbers.",
+    see="multiply, floor_divide, remainder, reciprocal", numpy="true_divide", torch=("div", "truediv"),
+    operator="truediv",
+)  # fmt: skip
+equal = binary_function(
+    "equal", "eq", "`x1 == x2` of elements, with broadcasting: a tensor of bool.", see="not_equal, isclose, isin",
+    torch="eq", operator="eq",
+)  # fmt: skip
+floor_divide = binary_function(
+    "floor_divide", "floordiv", "`x1 // x2` of elements, rounded down, with broadcasting.",
+    see="divide, remainder, floor", torch="floordiv", operator="floordiv",
+)  # fmt: skip
+greater = binary_function(
+    "greater", "gt", "`x1 > x2` of elements, with broadcasting: a tensor of bool.", see="greater_equal, less, maximum",
+    torch="gt", operator="gt",
+)  # fmt: skip
+greater_equal = binary_function(
+    "greater_equal", "ge", "`x1 >= x2` of elements, with broadcasting: a tensor of bool.", see="greater, less_equal",
+    torch="ge", operator="ge",
+)  # fmt: skip
+hypot = binary_function(
+    "hypot", "hypot", "`sqrt(x1**2 + x2**2)` of elements without overflow, with broadcasting.",
+    see="sqrt, atan2, linalg.vector_norm",
+)  # fmt: skip
+less = binary_function(
+    "less", "lt", "`x1 < x2` of elements, with broadcasting: a tensor of bool.", see="less_equal, greater, minimum",
+    torch="lt", operator="lt",
+)  # fmt: skip
+less_equal = binary_function(
+    "less_equal", "le", "`x1 <= x2` of elements, with broadcasting: a tensor of bool.", see="less, greater_equal",
+    torch="le", operator="le",
+)  # fmt: skip
+logaddexp = binary_function(
+    "logaddexp", "logaddexp", "`log(exp(x1) + exp(x2))` of elements without overflow, with broadcasting.",
+    see="logsumexp, log1p, maximum",
+)  # fmt: skip
+logical_and = binary_function(
+    "logical_and", "and", "Whether both elements are not zero, with broadcasting.",
+    see="logical_or, logical_not, all, bitwise_and",
+)  # fmt: skip
+logical_or = binary_function(
+    "logical_or", "or", "Whether one of two elements, or both, are not zero, with broadcasting.",
+    see="logical_and, logical_xor, any, bitwise_or",
+)  # fmt: skip
+logical_xor = binary_function(
+    "logical_xor", "xor", "Whether exactly one of two elements is not zero, with broadcasting.",
+    see="logical_or, not_equal, bitwise_xor",
+)  # fmt: skip
+maximum = binary_function(
+    "maximum", "max", "The larger of two elements, NaN where one is NaN, with broadcasting.", see="minimum, max, clip",
+)  # fmt: skip
+minimum = binary_function(
+    "minimum", "min", "The smaller of two elements, NaN where one is NaN, with broadcasting.", see="maximum, min, clip",
+)  # fmt: skip
+multiply = annihilating_function(
+    "multiply", "mul", "`x1 * x2` of elements, with broadcasting.", see="divide, matmul, outer, pointwise", torch="mul",
+    operator="mul",
+)  # fmt: skip
+nextafter = binary_function(
+    "nextafter", "nextafter",
+    "The next floating-point number after each element of x1 towards that of x2, with broadcasting.",
+    see="finfo, isclose",
+)  # fmt: skip
+not_equal = binary_function(
+    "not_equal", "ne", "`x1 != x2` of elements, with broadcasting: a tensor of bool.", see="equal, isclose", torch="ne",
+    operator="ne",
+)  # fmt: skip
+pow = binary_function(
+    "pow", "pow", "`x1 ** x2` of elements, with broadcasting.", see="square, sqrt, exp, linalg.matrix_power",
+    numpy="power", operator="pow",
+)  # fmt: skip
+remainder = binary_function(
+    "remainder", "mod", "`x1 % x2` of elements, with the sign of x2, with broadcasting.", see="floor_divide, divide",
+    torch="mod", operator="mod",
+)  # fmt: skip
+subtract = binary_function(
+    "subtract", "sub", "`x1 - x2` of elements, with broadcasting.", see="add, negative, diff", torch="sub",
+    operator="sub",
+)  # fmt: skip
 
 
 @operation(lazy=True, shape="same", dtype="same", fill="same")
@@ -406,7 +365,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         return x if is_lazy(x) else _operand(x).clone()
     out: Any
-    out, *limits = one_library(_operand(x), *(None if limit is None else _tensor(limit) for limit in (min, max)))
+    out, *limits = one_library(_operand(x), *(None if limit is None else as_operand(limit) for limit in (min, max)))
     limits = [limit if limit is None else _bound_operand(out, limit) for limit in limits]
     out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
     for op, limit in zip(("max", "min"), limits, strict=True):

@@ -49,13 +49,15 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
     -------
     Tensor, canonical; its dtype is the promotion of the operands'. Dense where every operand is.
 
+    `concatenate` is the same function.
+
     Cost: O(nse). Raises ShapeError where shapes differ, UnsupportedError where fill values do.
 
-    See also: concat, stack.
+    See also: stack, hstack, vstack, block_array.
 
     Examples
     --------
-    >>> ow.concatenate([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
+    >>> ow.concat([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
     array([0, 2, 0, 0])
     """
     joined = concat_recalled(arrays, axis) if format is None else None

@@ -69,9 +69,8 @@ def spgemm(
     Examples
     --------
     >>> import numpy as np, openwork as ow
-    >>> from openwork.ops.products.spgemm import spgemm
     >>> A = ow.asarray(np.array([[0., 1.], [1., 0.]]), format="csr")
-    >>> spgemm(A, A, semiring="plus_pair").to_numpy()
+    >>> ow.spgemm(A, A, semiring="plus_pair").to_numpy()
     array([[1, 0],
            [0, 1]])
     """

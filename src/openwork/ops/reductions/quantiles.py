@@ -217,7 +217,7 @@ def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", ke
 
 @operation(method=True, masked=_masked_percentile, dtype="float", fill="reduced")
 def percentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
-    """`quantile` of `q / 100`.
+    """The elements below which `q` percent of those over `axis` lie: `quantile` of `q / 100`, with its arguments.
 
     Cost: O(nse log nse).
     See also: quantile, median.
@@ -238,7 +238,9 @@ def percentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", 
     fill="reduced",
 )
 def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
-    """`quantile` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
+    """The elements below which the shares `q` of those that are not NaN lie: `quantile` of these.
+
+    NaN, with NumPy's warning, where all are NaN.
 
     Cost: O(nse log nse).
     See also: quantile.
@@ -253,7 +255,7 @@ def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear",
 
 @operation(method=True, masked=_masked_percentile, dtype="float", fill="reduced")
 def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
-    """`nanquantile` of `q / 100`.
+    """The elements below which `q` percent of those that are not NaN lie: `nanquantile` of `q / 100`.
 
     Cost: O(nse log nse).
     See also: percentile, nanquantile.

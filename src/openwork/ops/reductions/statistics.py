@@ -46,7 +46,7 @@ def _tensor(x: Any) -> Tensor:
     fill="reduced",
 )
 def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits. See `Tensor.sum`.
+    """The sum over `axis`, all dimensions without; integers and bool are summed in 64 bits.
 
     Cost: O(nse).
     See also: mean, prod, cumulative_sum, nansum.
