@@ -22,11 +22,9 @@ B = ow.sparse_coo_tensor(
     ends, np.repeat([1.0, -1.0], len(edge)), (len(edge), n * n)
 ).asformat("csr")
 
-# %% The crack: resistors that conduct a ten-thousandth.
+# %% The crack: along a line, the resistors across it conduct a ten-thousandth.
 row, column = start // n, start % n
-conductance = np.where(
-    (abs(column - 30) <= 0) & (row > 10) & (edge < n * (n - 1)), 1e-4, 1.0
-)
+conductance = np.where((column == 30) & (row > 10) & (edge < n * (n - 1)), 1e-4, 1.0)
 G = B.T @ (B * conductance[:, None])
 print(f"{n * n} nodes, {len(edge)} resistors; the matrix has {G.nse} elements")
 
@@ -39,14 +37,15 @@ voltage = np.append(linalg.solve(G[free][:, free].asformat("csc"), current[free]
 assert np.allclose(G @ voltage, current)
 print(f"resistance {current @ voltage:.2f} ohm; without the crack {(n - 1) / n:.2f}")
 
-# %% The power in each resistor, added up at the node where it begins.
+# %% The power in each resistor, half of it at either end.
 flow = conductance * (B @ voltage)
 power = np.zeros(n * n)
-np.add.at(power, start, flow**2 / conductance)
+for nodes in (start, end):
+    np.add.at(power, nodes, flow**2 / conductance / 2)
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8))
 for ax, title, picture, map_ in zip(
     axes,
-    ("volts", "power, log10 of watts"),
+    ("voltage, V", "power, log10 of W"),
     (voltage, np.log10(power + 1e-7)),
     ("RdBu_r", "inferno"),
     strict=True,

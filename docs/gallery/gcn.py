@@ -69,6 +69,6 @@ assert curves["with citations"][-1] > curves["words alone"][-1] + 0.1
 figure, ax = plt.subplots(figsize=(6, 3.6))
 for name, curve in curves.items():
     ax.plot(curve, label=name)
-ax.set(xlabel="epoch", ylabel="papers named rightly", ylim=(0, 1))
+ax.set(xlabel="epoch", ylabel="share named correctly", ylim=(0, 1))
 ax.legend()
 plt.show()

@@ -1,8 +1,8 @@
 """Facts as a tensor: what is missing from a table of medicine
 
-A fact is a triple: this, a relation, that. All facts make a tensor of three dimensions with a 1 for each. A
-decomposition of low rank fills in facts that are not in the table. The facts are the relations between kinds
-of terms of the Unified Medical Language System; without that file they are generated.
+A fact is a triple, such as (a virus, causes, a disease). All facts make a tensor of three dimensions with a 1
+for each. A decomposition of low rank fills in facts that are not in the table. The facts are the relations between
+kinds of terms of the Unified Medical Language System; without their file they are generated.
 """
 
 import os

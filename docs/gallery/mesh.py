@@ -1,8 +1,8 @@
 """Drawing a mesh by its eigenvectors
 
 Where do the nodes of a graph belong on paper? Two eigenvectors of its Laplacian know: nodes that are joined
-get coordinates that are near. Here the graph is the mesh around the wing of an aeroplane; without that file,
-a grid with holes.
+get coordinates that are near. Here the graph is the mesh around the wing of an aeroplane; without its file, a
+grid with a hole.
 """
 
 import os

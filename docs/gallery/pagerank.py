@@ -1,7 +1,8 @@
 """Who is asked most: PageRank of votes
 
-In the elections of Wikipedia's administrators some 7,000 users voted about each other. PageRank counts a vote
-of somebody who is voted for himself as more. Without that file, a graph of the same kind is generated.
+In the elections of Wikipedia's administrators some 7,000 users voted about each other. For PageRank a vote
+counts more where it comes from a user who has many votes. Without the file of the votes, a graph of the same kind
+is generated.
 """
 
 import os
@@ -41,7 +42,7 @@ print("reached in steps:", dict(zip(reached.tolist(), users.tolist(), strict=Tru
 figure, ax = plt.subplots(figsize=(6, 4))
 far = steps < 0
 ax.scatter(votes[far] + 1, rank[far], c="#80838860", s=7)
-points = ax.scatter(votes[~far] + 1, rank[~far], c=steps[~far], s=7, cmap="plasma")
+points = ax.scatter(votes[~far] + 1, rank[~far], c=steps[~far], s=7, cmap="summer")
 ax.set(xscale="log", yscale="log", xlabel="votes + 1", ylabel="PageRank")
 figure.colorbar(points, label="steps to the first")
 plt.show()

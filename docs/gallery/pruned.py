@@ -56,7 +56,7 @@ for form, curve in curves.items():
 left.set(
     xscale="log",
     xlabel="part of the weights",
-    ylabel="digits read rightly",
+    ylabel="share read correctly",
     xticks=kept,
     xticklabels=[f"{k:.0%}" for k in kept],
 )
