@@ -152,3 +152,10 @@ def test_a_tensor_on_the_left_keeps_labels() -> None:
         assert isinstance(result, xr.DataArray)
         assert result.dims == ("t", "x")
     assert np.array_equal((t - v).data.to_numpy(), np.zeros((6, 8)))
+
+
+def test_cf_says_what_it_takes() -> None:
+    assert ow.io.cf is cf
+    for function in (cf.encode, cf.decode):
+        with pytest.raises(ow.DTypeError, match=r"expected an xarray Dataset or DataArray; got Tensor"):
+            function(ow.eye(3))

@@ -216,6 +216,20 @@ def test_unknown_extension(tmp_path: Path) -> None:
         UnsupportedError, match=r"unknown extension '\.xyz'; written are \.mtx \.rb \.tns \.npz \.ow \.h5ad"
     ):
         io.write(tmp_path / "t.xyz", random_tensor(4, (4, 3), "float64", 5))
+    with pytest.raises(UnsupportedError, match=r"\.mat files are read only; written are"):
+        io.write(tmp_path / "t.mat", random_tensor(4, (4, 3), "float64", 5))
+
+
+@pytest.mark.parametrize("name", ["t.npz.gz", "t.ow.xz", "t.bsp.h5.gz", "t.petsc.bz2", "t.zarr.gz"])
+def test_only_text_is_packed_as_a_whole(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UnsupportedError, match=rf"{name.rsplit('.', 1)[0][1:]} files are not packed as a whole"):
+        io.write(tmp_path / name, random_tensor(4, (4, 3), "float64", 5).asformat("csr"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_path_comes_first(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"write: expected a path; got: Tensor"):
+        io.write(random_tensor(4, (4, 3), "float64", 5), tmp_path / "t.mtx")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("properties", ["nonunique", "nonunique, unordered"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..namespaces import absent as _absent
@@ -31,4 +32,6 @@ _HOMES |= dict.fromkeys(("convert", "write_parts"), conversion)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "cf":
+        return import_module("openwork.io.cf")
     return _missing(name) if name not in __all__ else getattr(_HOMES.get(name, records), name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FileFormatError, UnsupportedError
+from ..errors import DTypeError, FileFormatError, UnsupportedError
 from ..interop.constructors import assemble
 from ..namespaces import listing as _listing
 from ..storage.buffers import to_numpy
@@ -29,7 +29,7 @@ def encode(dataset: Any) -> Any:
 
     Raises UnsupportedError for a complex or NaN fill value, and where a name is taken.
     """
-    ds = dataset.to_dataset(name=dataset.name or "data") if not hasattr(dataset, "data_vars") else dataset
+    ds = _dataset(dataset, "encode")
     for name, v in ds.variables.items():
         t = v._data if isinstance(v._data, Tensor) else v.data if v.ndim and name not in ds.dims else None
         if not isinstance(t, Tensor) or not t.ndim:
@@ -61,7 +61,8 @@ def decode(dataset: Any) -> Any:
 
     Raises FileFormatError where places, shape and dimensions do not fit each other.
     """
-    ds, places_names = dataset, set()
+    ds, places_names = _dataset(dataset, "decode"), set()
+    dataset = ds
     for name, v in dataset.variables.items():
         if not all(a in v.attrs for a in _ATTRIBUTES) or len(v.dims) != 1:
             continue
@@ -84,6 +85,18 @@ def decode(dataset: Any) -> Any:
         places_names.add(places_name)
         ds = ds.drop_vars(name).assign({name: (tuple(dims), t.asformat(str(v.attrs["sparse_format"])), attrs)})
     return ds.drop_vars(places_names)
+
+
+def _dataset(dataset: Any, operation: str) -> Any:
+    """The Dataset, which a DataArray is made one of."""
+    if hasattr(dataset, "data_vars"):
+        return dataset
+    if not hasattr(dataset, "to_dataset"):
+        raise DTypeError(
+            f"{operation}: expected an xarray Dataset or DataArray; got {type(dataset).__name__}"
+            "\n  help: xarray.DataArray(A, dims=...) of a Tensor"
+        )
+    return dataset.to_dataset(name=dataset.name or "data")
 
 
 def _coo(ndim: int) -> str:

@@ -402,10 +402,17 @@ def check_write(path: Path_, symmetry: object, comment: object, compress: object
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"write: expected a path; got: {type(path).__name__}\n  help: write(path, t)")
     name = os.fspath(path)
-    kind = next((k for k in (".bsp.h5", ".bsp.zarr") if str(name).lower().endswith(k)), suffix(path))
+    text = os.fsdecode(name).lower()
+    kind = next(
+        (k for k in (".bsp.h5", ".bsp.zarr") if text.endswith((k, f"{k}.gz", f"{k}.bz2", f"{k}.xz"))), suffix(text)
+    )
     if kind not in _WRITERS:
         suffixes = " ".join(k for k in _WRITERS if k not in (".mm", ".ttx", ".hb"))
-        raise UnsupportedError(f"write: {name}: unknown extension {kind!r}; written are {suffixes}")
+        what = f"{kind} files are read only" if kind in _BY_SUFFIX else f"unknown extension {kind!r}"
+        raise UnsupportedError(f"write: {name}: {what}; written are {suffixes}")
+    if kind not in _COMMENTED and not text.endswith(kind):
+        help = "compress=True packs its arrays" if kind in _COMPRESSIBLE else f"end the name in {kind}"
+        raise UnsupportedError(f"write: {name}: {kind} files are not packed as a whole\n  help: {help}")
     _check_one_of("write: symmetry", symmetry, ("auto", *SYMMETRIES))
     _check_type("write: comment", comment, str, "text")
     _check_one_of("write: compress", compress, (True, False))
@@ -415,7 +422,6 @@ def check_write(path: Path_, symmetry: object, comment: object, compress: object
     if kind not in _COMMENTED and comment:
         raise UnsupportedError(f"write: {name}: {kind} files hold no comment; got {comment!r}\n  help: .mtx or .tns")
     if kind not in _COMPRESSIBLE and compress:
-        text = kind in _COMMENTED
-        help = f"name the file {kind}.gz" if text else "leave compress out"
+        help = f"name the file {kind}.gz" if kind in _COMMENTED else "leave compress out"
         raise UnsupportedError(f"write: {name}: compress= is for {' '.join(_COMPRESSIBLE)}\n  help: {help}")
     return kind

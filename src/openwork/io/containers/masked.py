@@ -30,7 +30,8 @@ def write_masked(
     """
     if kind != ".npz":
         raise UnsupportedError(
-            f"write: {os.fspath(path)}: masked tensors are written to .npz; got {kind!r}\n  help: filled(value)"
+            f"write: {os.fspath(path)}: masked tensors are written to .npz; got {kind!r}"
+            "\n  help: filled(value) is a Tensor, which any kind of file takes"
         )
     s = m.detach().specified._storage
     bits = bits_of(s)
