@@ -42,6 +42,11 @@ def dense_rows(n: int) -> None:
         "a + b": (lambda: m + k, lambda: x + y, lambda: a + b, lambda: t + u),
         "a < b": (lambda: m < k, lambda: x < y, lambda: a < b),
         "a + c": (lambda: m.add(p, how="intersection"), lambda: x + y, lambda: a + c),
+        "union": (
+            lambda: m.add(p, how="union"),
+            lambda: x + y,
+            lambda: np.ma.where(a.mask, c, np.ma.where(c.mask, a, a.data + c.data)),
+        ),
         "where": (lambda: ow.where(m > 0.3, m, p), lambda: np.where(x > 0.3, x, y), lambda: np.ma.where(a > 0.3, a, c)),
         "2 * a": (lambda: 2.0 * m, lambda: 2.0 * x, lambda: 2.0 * a, lambda: t * 2.0),
         "exp(a)": (lambda: m.exp(), lambda: np.exp(x), lambda: np.ma.exp(a), lambda: torch.exp(t)),
@@ -60,6 +65,21 @@ def dense_rows(n: int) -> None:
             f"{name:8} {own:8.2f} ms   {own / found['plain']:5.2f} of plain NumPy   "
             f"numpy.ma {found['ma'] / own:6.1f} x{against}"
         )
+
+
+def later_rows(n: int) -> None:
+    """Four operations as one kernel, against one by one."""
+    rng = np.random.default_rng(0)
+    x, y, bits = rng.random(n), rng.random(n), rng.random(n) < 0.5
+    m, k = ow.masked_tensor(x, bits), ow.masked_tensor(y, bits.copy())
+    rows: dict[str, Callable[[Any, Any], Any]] = {
+        "a*b+a-2*b": lambda a, b: a * b + a - 2 * b,
+        "exp(a)*b+1": lambda a, b: ow.exp(a) * b + 1,
+    }
+    for name, compute in rows.items():
+        fused = ow.fused(compute)
+        found = least({"fused": lambda fused=fused: fused(m, k), "each": lambda compute=compute: compute(m, k)})
+        print(f"fused {name:12} {found['fused']:8.2f} ms   {found['fused'] / found['each']:5.2f} of one by one")
 
 
 def sparse_rows(n: int) -> None:
@@ -88,4 +108,5 @@ if __name__ == "__main__":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dense_rows(elements)
+        later_rows(elements // 10)
         sparse_rows(elements // 10)

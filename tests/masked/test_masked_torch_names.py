@@ -192,3 +192,17 @@ def test_least_and_largest_along_a_dimension() -> None:
     m = ow.masked_tensor(torch.arange(6.0).reshape(2, 3), torch.tensor([[True, False, True], [True, True, False]]))
     least, largest = torch.aminmax(m, dim=0)
     assert (least.to_tensor(-1).tolist(), largest.to_tensor(-1).tolist()) == ([0, 4, 2], [3, 4, 2])
+
+
+def test_an_argument_by_two_names_is_refused() -> None:
+    m = ow.masked_tensor(np.arange(6.0).reshape(2, 3), np.arange(6).reshape(2, 3) % 2 == 0)
+    for call in (
+        lambda: m.sum(axis=0, dim=1),
+        lambda: m.sum(0, dim=1),
+        lambda: m.max(0, axis=1),
+        lambda: m.mean(keepdims=True, keepdim=False),
+        lambda: m.std(unbiased=True, correction=0),
+        lambda: m.norm(axis=0, dim=1),
+    ):
+        with pytest.raises(TypeError, match=r"(by two names|multiple values)"):
+            call()

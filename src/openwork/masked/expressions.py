@@ -1,11 +1,12 @@
 """Expressions to be computed later, some of whose operands are masked -> their values.
 
-    compute(exp(lazy(m)) * n + 1)      one kernel over the elements, where m and n are strided with equal masks
+    compute(lazy(m) * n + 1)      one kernel over the elements, where m and n are strided with equal masks
 
-Elementwise parts of strided operands with one structure are computed as the program of their Tensors, whose result has
-it too; its fill value is left out. Of other formats a program would assemble the structure again, which takes longer
-than one operation after the other on the values. These, and all other operations, are run as those of masked tensors;
-parts without masked operands are programs of their own.
+Arithmetic of strided operands with one structure is computed as the program of their Tensors, whose result has it too;
+its fill value is left out. Costly functions are not: the array library takes all values in vectors, missing ones too,
+in less time than a loop that asks for each whether it is there. Of other formats a program would assemble the structure
+again, which takes longer than one operation after the other on the values. These, and all other operations, are run as
+those of masked tensors; parts without masked operands are programs of their own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..fusion.program import compute
+from ..ir.operations import with_trait
 from ..ir.ops import arity
 from ..runtime.gradient_hook import tracked
 from ..runtime.operation import namespace
@@ -27,6 +29,8 @@ from .structure import same
 from .tensor import MaskedTensor, zero
 
 __all__ = ["evaluate"]
+
+_COSTLY = frozenset(with_trait("costly"))
 
 
 def evaluate(roots: Sequence[Lazy]) -> tuple[Any, ...]:
@@ -82,8 +86,8 @@ def _alike(masked: Sequence[MaskedTensor]) -> bool:
 
 
 def _is_elementwise(x: Lazy) -> bool:
-    """Whether an operation is a compiled one of single elements."""
-    return x.kind == ELEMENTWISE and arity(x.name) is not None
+    """Whether an operation is a compiled one of single elements, which takes little time."""
+    return x.kind == ELEMENTWISE and arity(x.name) is not None and x.name not in _COSTLY
 
 
 def _fused(x: Lazy, first: MaskedTensor) -> MaskedTensor | None:

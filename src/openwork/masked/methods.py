@@ -89,7 +89,10 @@ class Methods:
 
     def norm(self, ord: Any = 2, axis: Any = None, keepdims: bool = False, **others: Any) -> MaskedTensor:
         """The vector norm of the specified elements; torch's `p`, `dim`, `keepdim`, `dtype` are taken too."""
-        options = {"axis": axis, "keepdims": keepdims, "ord": others.pop("p", ord), **standard_arguments(others)}
+        standard = standard_arguments(others)
+        if axis is not None and "axis" in standard:
+            raise TypeError("norm() got multiple values for argument 'axis'")
+        options = {"axis": axis, "keepdims": keepdims, "ord": standard.pop("p", ord), **standard}
         me, dtype = _me(self), options.pop("dtype", None)
         order = options.pop("ord")
         me = me if dtype is None else me.astype(dtype)

@@ -101,7 +101,7 @@ def require_equal(operation: str, a: MaskedTensor, b: MaskedTensor) -> Array:
         where, only = place
         raise ShapeError(
             f"{operation}: the masks differ: element {where} is specified in the {only} operand only"
-            '\n  help: how="intersection" or how="union" in openwork.masked.binary, or filled(value)'
+            '\n  help: how="intersection" or how="union", as in a.add(b, how="union"), or filled(value)'
         )
     if s.format == t.format and not forms.loose(s.format):
         return values_on(s, wrap(Tensor._from_storage(t)))

@@ -220,11 +220,20 @@ def _by_place(name: str, summary: str) -> Callable[..., Any]:
 
 def _placed(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The operation of another kind of tensor, of arguments by place."""
-    places = [p for p in block(name).parameters() if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    places = _places(name)
     if len(args) > len(places):
         raise TypeError(f"{name}() takes {len(places)} arguments by place; got {len(args)}")
-    given = {p.name: p.default for p in places} | {p.name: x for p, x in zip(places, args, strict=False)} | kwargs
-    return _operation(self, name, (), given)
+    by_place = dict(zip(places, args, strict=False))
+    twice = next((key for key in kwargs if key in by_place), None)
+    if twice is not None:
+        raise TypeError(f"{name}() got multiple values for argument '{twice}'")
+    return _operation(self, name, (), places | by_place | kwargs)
+
+
+@cache
+def _places(name: str) -> dict[str, Any]:
+    """The arguments that a method takes by place, and their defaults."""
+    return {p.name: p.default for p in block(name).parameters() if p.kind is Parameter.POSITIONAL_OR_KEYWORD}
 
 
 def _attribute(kind: type, name: str, summary: str) -> property:

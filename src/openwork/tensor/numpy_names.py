@@ -62,9 +62,17 @@ def accepts(function: Callable[..., Any], self: Any, args: tuple[Any, ...], kwar
 
 
 def standard_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by torch's names -> by the array API's; `unbiased` is a correction of 1."""
-    out = {_STANDARD_NAMES.get(key, key): value for key, value in kwargs.items() if key != "unbiased"}
-    return {**out, "correction": float(kwargs["unbiased"])} if "unbiased" in kwargs else out
+    """Arguments by torch's names -> by the array API's; `unbiased` is a correction of 1.
+
+    Raises TypeError where two of them are one argument, as `axis` and `dim` are.
+    """
+    out: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        name = "correction" if key == "unbiased" else _STANDARD_NAMES.get(key, key)
+        if name in out:
+            raise TypeError(f"got {name!r} by two names, of which {key!r} is one\n  help: give one of them")
+        out[name] = float(value) if key == "unbiased" else value
+    return out
 
 
 def by_numpys_arguments(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

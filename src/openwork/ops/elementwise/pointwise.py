@@ -202,6 +202,11 @@ def pointwise(
     indexed = _with_indices(e, tensors)
     indices = free if free is not None else _index_order(indexed)
     storages = {name: t._storage for name, t in tensors.items() if any(a.tensor == name for a in accesses_of(e))}
+    unknown = sorted({*missing} - {*tensors})
+    if unknown:
+        raise ShapeError(
+            f"pointwise: missing={missing!r}: no tensor {unknown[0]}\n  help: given are {', '.join(tensors)}"
+        )
     how = _Semantics(zero_annihilates, frozenset(missing))
     return Tensor._from_storage(_evaluate(indexed, storages, indices, format, how))
 
