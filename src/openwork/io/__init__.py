@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
+from . import cf as cf
 from . import files
 from .containers import mapped
 from .out_of_core import conversion, parts_of_file
@@ -32,6 +32,4 @@ _HOMES |= dict.fromkeys(("convert", "write_parts"), conversion)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "cf":
-        return import_module("openwork.io.cf")
     return _missing(name) if name not in __all__ else getattr(_HOMES.get(name, records), name)
