@@ -118,6 +118,19 @@ def test_groups_of_neighbouring_queries(lanes: int | None, monkeypatch: pytest.M
     torch.testing.assert_close(attend(t, *given)[:, 0], given[2][:, 5])
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_bands(dtype: torch.dtype) -> None:
+    """Groups of queries each of which sees a part of the group's keys only."""
+    i, j = torch.arange(45)[:, None], torch.arange(61)
+    band = (j - i - 3).abs() <= 9
+    given = [numbers(2, n, 6 - s // 2, seed=s).detach().to(dtype).requires_grad_() for s, n in enumerate((45, 61, 61))]
+    got, want = attend(ow.asarray(band, format="csr"), *given), dense_attention(band, *given)
+    torch.testing.assert_close(got, want)
+    losses = (x.square().sum() for x in (got, want))
+    for a, b in zip(*(torch.autograd.grad(x, given) for x in losses), strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_stacks_of_masks_and_masks_over_numpy() -> None:
     stack = torch.stack([MASKS["causal"], MASKS["random"]])
     given = [numbers(3, 2, 8, 4, seed=s) for s in range(3)]

@@ -8,9 +8,10 @@
 
 The scores of a group stand in a workspace; nothing of nse elements is written. A row has a multiple of 8 elements in
 each tile: loops without remainders take half the time, as counts that vary are branches that nobody foresees. The last
-element is there c times, each with a c-th of its weight: -log(c) is added to its scores. Backward computes the weights
-again from the logarithms of the rows' sums; of P and dS, which stand in the workspace, it goes by rows for dq, and by
-keys for dk and dv, whose sums stay in registers. To these it adds: ranges of one place must not share them.
+element is there c times, each with a c-th of its weight: -log(c) is added to its scores. Keys and values of the next
+place, which rows meet in no order, are prefetched in order, a few by each row. Backward computes the weights again from
+the logarithms of the rows' sums; of P and dS, which stand in the workspace, it goes by rows for dq, and by keys for dk
+and dv, whose sums stay in registers. To these it adds: ranges of one place must not share them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from .attend_packed import BLOCK
 from .attend_tiles import tiled
-from .attend_vectors import cleared_place, folded, pieces, row_product, sum_of_lanes, windows
+from .attend_vectors import cleared_place, folded, pieces, row_product, size_of_a_group, sum_of_lanes, windows
 
 __all__ = ["kernel", "tile_kernel"]
 
@@ -31,12 +32,14 @@ _TILE = 4
 """Vectors of a row that are summed in registers at a time."""
 _KEY_TILE = 16
 """Vectors of the gradients of a key and its value that are summed in registers at a time."""
+_SHARE = 4
+"""Keys of the next place, at most, that are prefetched for each row."""
 
 
 @planned("kernels of attention")
 def kernel(kind: str, scalar: str, lanes: int, d: int, e: int, drop: bool) -> Executable:
     """The compiled kernel by rows: "forward" or "backward"."""
-    w = _Rows(kind, lanes, d, e, drop)
+    w = _Rows(kind, lanes, size_of_a_group(scalar), d, e, drop)
     return kernels.of_text(w.forward() if kind == "forward" else w.backward(), reassociate=True, T=scalar)
 
 
@@ -53,6 +56,7 @@ _GROUPS = """for g in range(lo, hi):
     last = min(begin + size, (place + 1) * n)
     ahead = place * n - place * n % rows
     of_mask = g % (rows // n * groups)
+    share = min((m + n - 1) // n, {most})
 """
 
 
@@ -64,10 +68,13 @@ def _rows_of_group(body: str) -> str:
     )
 
 
-def _tiles(body: str) -> str:
-    """`body` for every tile of columns, which stays in the cache, and every row of a group: positions first to stop."""
+def _tiles(body: str, ahead: Sequence[str] = ()) -> str:
+    """`body` for every tile of columns, which stays in the cache, and every row of a group: positions first to stop.
+    `ahead` once for every row."""
+    once = f"        if t == 0:\n{indent(chr(10).join(ahead), ' ' * 12)}\n" if ahead else ""
     return f"""for t in range(0, tiles):
     for r in range(begin, last):
+{once}\
         segment = (of_mask * tiles + t) * size + r - begin
         first = cuts[segment]
         stop = cuts[segment + 1]
@@ -78,12 +85,13 @@ def _tiles(body: str) -> str:
 
 
 class _Rows:
-    """The texts for widths d and e; a workspace's row has `longest` numbers, `lanes` of which are for no element."""
+    """The texts for widths d and e; a workspace's row has `longest` numbers, `lanes` of which are for no element. A
+    cache line has `line` numbers."""
 
-    def __init__(self, kind: str, lanes: int, d: int, e: int, drop: bool) -> None:
+    def __init__(self, kind: str, lanes: int, line: int, d: int, e: int, drop: bool) -> None:
         widths = (d,) if kind == "forward" else (d, e)
         self.d, self.e, self.drop = d, e, drop
-        self.lanes = lanes
+        self.lanes, self.line = lanes, line
         self.vector = f"Tx{self.lanes}"
         self.dots = min([BLOCK, *[windows(width, self.lanes)[0] for width in widths]])
 
@@ -95,7 +103,7 @@ class _Rows:
             f"def attend(lo: i64, hi: i64, {_STRUCTURE}, bias: T[const],{structure} q: T[const],"
             f" k: T[const], v: T[const],{keep}{operands}, n: i64, m: i64, rows: i64, stride: i64, longest: i64,"
             f" groups: i64, size: i64, tiles: i64, scale: T):\n{allocated}    best: T[size * {self.lanes}] = empty\n"
-            + indent(_GROUPS + indent("\n".join(body), "    "), "    ")
+            + indent(_GROUPS.format(most=_SHARE) + indent("\n".join(body), "    "), "    ")
         )
 
     def row(self, to: str, source: str, width: int, factor: str = "") -> list[str]:
@@ -126,6 +134,20 @@ class _Rows:
         """`body` for the columns j0, j1, ... of as many positions from p on."""
         columns = [f"    j{i} = place * m + i64(crd[p + {i}])" for i in range(self.dots)]
         return [f"for p in range(first, stop, {self.dots}):", *columns, indent("\n".join(body), "    ")]
+
+    def ahead(self, rows: tuple[str, str, int], keys: tuple[str, int] | None = None) -> list[str]:
+        """Prefetch of a row of (buffer, number, width) that comes later, and of this row's share of the next place's
+        `keys`, which it will meet in no order."""
+        lines = self.prefetched(*rows)
+        if keys is not None and keys[1]:
+            lines.append("for z in range(0, share):  # novector nounroll")
+            each = self.prefetched(keys[0], "(place + 1) * m + (r - place * n) * share + z", keys[1])
+            lines.append(indent("\n".join(each), "    "))
+        return lines
+
+    def prefetched(self, buffer: str, number: str, width: int) -> list[str]:
+        """Prefetch of a row."""
+        return [f"prefetch({buffer}, ({number}) * {width} + {c})" for c in range(0, width, self.line)]
 
     def shared(self) -> list[str]:
         """What is added to the scores of the last block, whose last element is there several times."""
@@ -163,11 +185,12 @@ class _Rows:
         normalize += [*self.vectors(exponentials), "total = hsum(sums)", "lse[r] = high + log(total)"]
         normalize.append(f"best[(r - begin) * {self.lanes}] = T(1.0) / total")
         empty = ["lse[r] = T(0.0)", f"for c in range(0, {self.e}):\n    out[r * {self.e} + c] = T(0.0)"]
+        ahead = self.ahead(("out", "r", self.e), ("v", self.e))
         is_last = "at + stop == (r - begin) * longest + counts[r - ahead]"
         factor = f"best[(r - begin) * {self.lanes}] if {is_last} else T(1.0)"
         body = [
-            _tiles("\n".join(every)),
-            _rows_of_group(_either("count > 0", normalize, empty)),
+            _tiles("\n".join(every), self.ahead(("q", "r + size", self.d), ("k", self.d))),
+            _rows_of_group("\n".join([*ahead, _either("count > 0", normalize, empty)])),
             *self.dropped("w"),
             _tiles("\n".join([f"factor = {factor}", *self.sums("out", "w", "v", self.e)])),
         ]
@@ -210,6 +233,7 @@ class _Rows:
         weights = [f"z = exp({self.load('w', 'u')})", "vstore(w, u, z)"]
         weights.append(f"vstore(h, u, z * ({self.load('h', 'u')} - {self.vector}(total)) * {self.vector}(scale))")
         middle = [
+            *self.ahead(("out", "r + size", self.e)),
             *row_product("total", "grad", "out", f"r * {self.e}", self.e, self.lanes),
             *clear,
             *self.vectors(weights),
@@ -218,8 +242,8 @@ class _Rows:
         body = [
             f"if g == lo or g == place * groups:\n{indent(place, '    ')}",
             f"for x in range(begin * {self.d}, last * {self.d}):\n    dq[x] = T(0.0)",
-            _tiles("\n".join(scores)),
-            _tiles("\n".join(slopes)),
+            _tiles("\n".join(scores), self.ahead(("q", "r + size", self.d), ("k", self.d))),
+            _tiles("\n".join(slopes), self.ahead(("grad", "r + size", self.e), ("v", self.e))),
             *self.dropped("h"),
             _rows_of_group("\n".join(middle)),
             *self.dropped("w"),

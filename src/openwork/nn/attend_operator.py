@@ -43,7 +43,7 @@ PARTS = 8
 
 TILE_BYTES = 3 << 14
 """Keys or values of a tile of columns, which fit the first cache."""
-TILE_ELEMENTS = 32
+TILE_ELEMENTS = 48
 """Elements of a row in a tile, on average, from which on a tile pays for reading and writing the row's sums."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -154,7 +154,8 @@ def _tiles(
     numbers = [n, m, rows, groups.longest, of_place]
     work = len(groups.crd) * size * places * of_place // rows * (d + e)
     flags = v.new_empty(places * of_place)
-    arrays = [groups.pos, groups.crd, groups.bits, groups.first_new, groups.new, *operands, flags, *more, *arrays]
+    structure = [groups.pos, groups.crd, groups.bits, groups.first_new, groups.new, groups.spans, groups.seers]
+    arrays = [*structure, *operands, flags, *more, *arrays]
     return _Launch(
         tile_kernel(kind, scalar, lanes_of(scalar), d, e), arrays, numbers, bits(scale, scalar), of_place, places, work
     ), flags

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 
 from .attend_packed import Keys, Packed, by_keys, packed
-from .attend_tiles import KEYS
+from .attend_tiles import KEYS, ROWS
 
 __all__ = ["Groups", "by_keys_of", "elements_of", "groups_of", "packed_of", "version"]
 
@@ -30,9 +30,17 @@ SURELY = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The united keys of each group of queries: pos, crd, and as bits which of its queries see a key; how many keys it
-    has, behind which the last one pads; the keys that no group before it in the place has, and where each group's of
-    these begin; the most keys of a group; whether some query does not see some key of its group."""
+    """The united keys of each group of queries.
+
+    pos, crd : where they begin, and the keys, padded to a multiple of `KEYS` by the last one
+    bits : which of the group's queries see a key, none that pads
+    counts : how many keys there are, of each group
+    first_new, new : where the keys begin that no group before it in the place has, and these keys
+    spans : of every `ROWS` queries of a group the first key that any of them sees, and behind the last one
+    seers : of every `KEYS` keys of a group the first query that sees any of them, and behind the last one
+    longest : the most keys of a group, padded
+    is_partial : whether some query does not see some key of its group
+    """
 
     pos: torch.Tensor
     crd: torch.Tensor
@@ -40,6 +48,8 @@ class Groups:
     counts: torch.Tensor
     first_new: torch.Tensor
     new: torch.Tensor
+    spans: torch.Tensor
+    seers: torch.Tensor
     longest: int
     is_partial: bool
 
@@ -112,7 +122,11 @@ def _groups(
         bits = torch.full((len(crd),), (1 << size) - 1, dtype=torch.int32)
         counts = pos.diff().to(torch.int64)
         new = _new(torch.arange(len(counts)).repeat_interleave(counts), crd.to(torch.int64), shape, size, len(counts))
-        return Groups(pos.to(torch.int64), crd.to(torch.int32), bits, counts, *new, int(counts.max()), False)
+        all_of = torch.tensor([0, 1], dtype=torch.int32)
+        spans = counts.to(torch.int32).repeat_interleave(size // ROWS)[:, None] * all_of
+        seers = (size * all_of).expand(len(crd) // KEYS, 2).contiguous()
+        pos, crd, longest = pos.to(torch.int64), crd.to(torch.int32), int(counts.max())
+        return Groups(pos, crd, bits, counts, *new, spans, seers, longest, False)
     pos, crd = elements_of(pos, crd, block)
     if _is_scattered(pos, crd, shape, size):
         return None
@@ -147,7 +161,27 @@ def _united(pos: torch.Tensor, crd: torch.Tensor, shape: tuple[int, int], size: 
     bits = torch.where(place < counts[of_group], bits[source], 0)
     is_partial = bool((bits != (1 << size) - 1).any())
     new = _new(at // m, at % m, shape, size, len(counts))
-    return Groups(wide, (at % m)[source].to(torch.int32), bits, counts, *new, int(padded.max()), is_partial)
+    seen = (bits.reshape(-1, KEYS, 1) >> torch.arange(size)) & 1 != 0
+    united = (at % m)[source].to(torch.int32)
+    spans = _spans(seen.reshape(len(bits), -1, ROWS).any(2), of_group, place, len(counts))
+    return Groups(wide, united, bits, counts, *new, spans, _seers(seen.any(1)), int(padded.max()), is_partial)
+
+
+def _spans(seen: torch.Tensor, of_group: torch.Tensor, place: torch.Tensor, groups: int) -> torch.Tensor:
+    """The first place in each group that each column of `seen` has, and behind the last one."""
+    first = torch.full((groups, seen.shape[1]), len(seen))
+    last = torch.zeros_like(first)
+    group, place = (x[:, None].expand_as(seen) for x in (of_group, place))
+    first.scatter_reduce_(0, group, torch.where(seen, place, len(seen)), "amin")
+    last.scatter_reduce_(0, group, torch.where(seen, place + 1, 0), "amax")
+    return torch.stack([first, last], 2).to(torch.int32)
+
+
+def _seers(seen: torch.Tensor) -> torch.Tensor:
+    """The first place in each row of `seen`, and behind the last one."""
+    places = torch.arange(seen.shape[1])
+    first = torch.where(seen, places, seen.shape[1]).amin(1)
+    return torch.stack([first, torch.where(seen, places + 1, 0).amax(1)], 1).to(torch.int32)
 
 
 def _new(

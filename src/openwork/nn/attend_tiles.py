@@ -25,15 +25,15 @@ from textwrap import indent
 
 from .attend_vectors import cleared_place, pieces, row_product, size_of_a_group
 
-__all__ = ["KEYS", "tiled"]
+__all__ = ["KEYS", "ROWS", "tiled"]
 
 KEYS = 4
 """A group has a multiple of as many keys."""
 _WIDE = 12
 """Keys of a register tile where 64 bytes are one vector, as long as a group has as many."""
-_CHUNK = {"forward": 72, "backward": 36}
+_CHUNK = {"forward": 120, "backward": 36}
 """Keys whose values stay in the first cache; in backward with their gradients."""
-_ROWS = 4
+ROWS = 4
 """Queries of a register tile of results, or keys of one of their gradients."""
 
 
@@ -45,7 +45,7 @@ def tiled(kind: str, scalar: str, lanes: int, d: int, e: int) -> str:
 
 _PARAMETERS = (
     "lo: i64, hi: i64, pos: i64[const], crd: i32[const], bits: i32[const], first_new: i64[const], new: i32[const],"
-    " q: T[const], k: T[const], v: T[const], flags: T[mut]"
+    " spans: i32[const], seers: i32[const], q: T[const], k: T[const], v: T[const], flags: T[mut]"
 )
 _NUMBERS = "n: i64, m: i64, rows: i64, longest: i64, groups: i64, scale: T"
 _GROUPS = """for g in range(lo, hi):
@@ -266,34 +266,40 @@ class _Tiles:
         return [every[i : i + self.across] for i in range(0, len(every), self.across)]
 
     def sums(self, to: str, weights: str, source: str, width: int, at: str) -> list[str]:
-        """to[lane] += weights[at, lane] * source[crd[p]] over a chunk's p, `_ROWS` lanes and a few vectors at once."""
-        lines = []
-        for columns in self.batches(width):
-            tile = [(h, c, n) for h in range(_ROWS) for c, n in columns]
-            lines += [f"{to}{h}_{c}: Tx{n} = vload({to}, (i + {h}) * {width} + {c}, {n})" for h, c, n in tile]
-            lines.append("for p in range(start, stop):  # novector nounroll")
-            lines.append(f"    j = (base + i64(crd[first + p])) * {width}")
-            lines += [f"    b{c} = vload({source}, j + {c}, {n})" for c, n in columns]
-            lines += [f"    w{h} = {weights}[{at} * {self.size} + i + {h}]" for h in range(_ROWS)]
-            lines += [f"    {to}{h}_{c} = fma(Tx{n}(w{h}), b{c}, {to}{h}_{c})" for h, c, n in tile]
-            lines += [f"vstore({to}, (i + {h}) * {width} + {c}, {to}{h}_{c})" for h, c, _ in tile]
-        return [f"for i in range(0, {self.size}, {_ROWS}):", indent("\n".join(lines), "    ")] if lines else []
-
-    def added(self, to: str, weights: str, source: str, width: int) -> list[str]:
-        """to[crd[p]] += sum over lanes of weights[p, lane] * source[lane], of a chunk's keys, not of those that pad."""
+        """to[lane] += weights[at, lane] * source[crd[p]] over a chunk's p, `ROWS` lanes and a few vectors at once; from
+        the first key that these lanes see to the last."""
         if not width:
             return []
-        inside = f"quads{to} = start + (min(stop, there) - start) // {_ROWS} * {_ROWS}"
+        span = f"(row * {self.size // ROWS} + i // {ROWS}) * 2"
+        lines = [f"lower = max(start, i64(spans[{span}]))", f"upper = min(stop, i64(spans[{span} + 1]))"]
+        for columns in self.batches(width):
+            tile = [(h, c, n) for h in range(ROWS) for c, n in columns]
+            lines += [f"{to}{h}_{c}: Tx{n} = vload({to}, (i + {h}) * {width} + {c}, {n})" for h, c, n in tile]
+            lines.append("for p in range(lower, upper):  # novector nounroll")
+            lines.append(f"    j = (base + i64(crd[first + p])) * {width}")
+            lines += [f"    b{c} = vload({source}, j + {c}, {n})" for c, n in columns]
+            lines += [f"    w{h} = {weights}[{at} * {self.size} + i + {h}]" for h in range(ROWS)]
+            lines += [f"    {to}{h}_{c} = fma(Tx{n}(w{h}), b{c}, {to}{h}_{c})" for h, c, n in tile]
+            lines += [f"vstore({to}, (i + {h}) * {width} + {c}, {to}{h}_{c})" for h, c, _ in tile]
+        return [f"for i in range(0, {self.size}, {ROWS}):", indent("\n".join(lines), "    ")]
+
+    def added(self, to: str, weights: str, source: str, width: int) -> list[str]:
+        """to[crd[p]] += sum over lanes of weights[p, lane] * source[lane], of a chunk's keys, not of those that pad;
+        from the first lane that sees any of `KEYS` keys to the last."""
+        if not width:
+            return []
+        inside = f"quads{to} = start + (min(stop, there) - start) // {ROWS} * {ROWS}"
         loops = []
         for head, rows in (
-            (f"for p in range(start, quads{to}, {_ROWS}):", _ROWS),
+            (f"for p in range(start, quads{to}, {ROWS}):", ROWS),
             (f"for p in range(quads{to}, min(stop, there)):", 1),
         ):
             lines = [f"j{h} = (base + i64(crd[first + p + {h}])) * {width}" for h in range(rows)]
+            lines += [f"quad = (first + p) // {KEYS} * 2", "lower = i64(seers[quad])", "upper = i64(seers[quad + 1])"]
             for columns in self.batches(width):
                 tile = [(h, c, n) for h in range(rows) for c, n in columns]
                 lines += [f"{to}{h}_{c}: Tx{n} = vload({to}, j{h} + {c}, {n})" for h, c, n in tile]
-                lines.append("for i in range(0, live):  # novector nounroll")
+                lines.append("for i in range(lower, upper):  # novector nounroll")
                 lines += [f"    b{c} = vload({source}, (begin + i) * {width} + {c}, {n})" for c, n in columns]
                 lines += [f"    w{h} = {weights}[(p - start + {h}) * {self.size} + i]" for h in range(rows)]
                 lines += [f"    {to}{h}_{c} = fma(Tx{n}(w{h}), b{c}, {to}{h}_{c})" for h, c, n in tile]
