@@ -119,6 +119,18 @@ def test_convolutions() -> None:
         assert isinstance(agree(layer, x, **options), SparseConv)
 
 
+def test_blocks_stay_in_their_group() -> None:
+    """What a block would store of another group's columns would train: the layer was no grouped convolution then."""
+    for format in ("bsr(2, 2)", "dia", "dense"):
+        with pytest.raises(ow.FormatError, match=r"several of the 2 groups together\n.*3 rows and 18 columns"):
+            prune(nn.Conv2d(4, 6, 3, groups=2), 0.5, format)
+    layer = prune(nn.Conv2d(4, 6, 3, groups=2), 0.5, "bsr(3, 2)")
+    layer(numbers(2, 4, 5, 5).float()).square().sum().backward()
+    torch.optim.SGD(layer.parameters(), lr=0.1).step()
+    x = numbers(2, 4, 5, 5).float()
+    torch.testing.assert_close(layer(x), densify(layer)(x))
+
+
 def test_what_stays_is_shared_and_is_chosen() -> None:
     tied = nn.Linear(4, 4)
     net = prune(nn.ModuleDict({"a": tied, "b": tied, "c": nn.Conv1d(2, 2, 1)}), 0.5, types=nn.Linear).eval()

@@ -240,3 +240,52 @@ def test_copies_have_gradients_at_every_element(copied: Any) -> None:
     later = copied(ow.asarray(make("csr", (3, 4)).tensor.detach(), grad="dense")).requires_grad_()
     later.sum().backward()
     assert torch.equal(later.grad.to_dense(), torch.ones(3, 4, dtype=torch.float64))
+
+
+KEEP = {
+    "clone": lambda t: t.clone(), "torch.clone": torch.clone, "asformat": lambda t: t.asformat("coo"), "T": lambda t: t.T,
+    "to": lambda t: t.to(torch.float32), "copy": lambda t: ow.asarray(t, copy=True), "contiguous": lambda t: t.contiguous(),
+    "asarray": lambda t: ow.asarray(t, format="csc"), "to_sparse": lambda t: t.to_sparse(), "getitem": lambda t: t[1:],
+    "reshape": lambda t: t.reshape(2, 12), "negative": lambda t: -t, "view": lambda t: t.view(24), "sum": lambda t: t.sum(1),
+    "with_values": lambda t: t.with_values(t.values * 2), "detach_": lambda t: t.detach_(), "sort": lambda t: torch.sort(t, 1)[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_every_result_has_gradients_at_every_element(recorded: bool) -> None:
+    """Of a tensor that nothing records yet, and under no_grad, as of one that is recorded."""
+    for name, function in KEEP.items():
+        leaf = ow.asarray(make("csr", (4, 6)).tensor.detach(), grad="dense")
+        if recorded:
+            with torch.no_grad():
+                t = function(leaf.requires_grad_())
+        else:
+            t = function(leaf)
+        assert type(t) is type(leaf), name
+        assert not t.requires_grad, name
+        t = t.requires_grad_()
+        ow.exp(t).sum().backward()
+        torch.testing.assert_close(t.grad.to_dense(), t.detach().to_dense().exp(), msg=name)
+    assert ow.asarray(leaf) is leaf
+    assert type(ow.asarray(leaf, grad="sparse")) is type(leaf.detach()) is ow.Tensor
+
+
+def test_names_of_scipy_and_torch_that_change_the_shape() -> None:
+    x = X[:, 0]
+    for function in (
+        lambda t: t.reshape(24), lambda t: t.reshape((2, 12)), lambda t: ow.asarray(t, copy=True), lambda t: ow.asarray(t, format="csc"),
+    ):  # fmt: skip
+        t, mine, theirs = full("csr")
+        plain(ow.exp(function(t))).sum().backward()
+        theirs.exp().sum().backward()
+        torch.testing.assert_close(mine.grad, theirs.grad)
+    t, mine, theirs = full("csr")
+    (t.matvec(x).sum() + t.rmatmat(X[:4]).sum()).backward()
+    (theirs @ x).sum().add((theirs.T @ X[:4]).sum()).backward()
+    torch.testing.assert_close(mine.grad, theirs.grad)
+    t, mine, theirs = full("csr")
+    u = t * 1
+    u.resize(2, 6)
+    ow.exp(u.unsqueeze_(0)).sum().backward()
+    theirs[:2].exp().sum().backward()
+    torch.testing.assert_close(mine.grad, theirs.grad)

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ..errors import ShapeError
+from ..errors import FormatError, ShapeError
 from ..interop.layouts import sparse_coo_tensor
+from ..storage.specified import coordinates
 from ..tensor.tensor import Tensor
 from .linear import SparseLinear, fill_parameter
 
@@ -97,12 +98,22 @@ class SparseConv(torch.nn.Module):  # type: ignore[misc]
 
 
 def _block_diagonal(weight: Tensor, groups: int) -> Tensor:
-    """A matrix (out, in) whose rows are of `groups` groups -> (out, in * groups), each group in columns of its own."""
+    """A matrix (out, in) whose rows are of `groups` groups -> (out, in * groups), each group in columns of its own.
+
+    Raises FormatError where the format would store elements of one group in the columns of another: they would train.
+    """
     if groups == 1:
         return weight
     out, columns = weight.shape
     t = weight.to_torch().to_sparse_coo().coalesce()
     rows, at = t.indices()
     at = at + rows // (out // groups) * columns
-    wide: Tensor = sparse_coo_tensor(torch.stack([rows, at]), t.values(), (out, columns * groups))
-    return wide.asformat(weight.format)
+    coo: Tensor = sparse_coo_tensor(torch.stack([rows, at]), t.values(), (out, columns * groups))
+    wide = coo.asformat(weight.format)
+    (row, column), _ = coordinates(wide._storage)
+    if (row // (out // groups) != column // columns).any():
+        raise FormatError(
+            f"{weight.format.name or weight.format} stores elements of several of the {groups} groups together"
+            f"\n  expected: blocks that divide a group's {out // groups} rows and {columns} columns\n  help: csr"
+        )
+    return wide

@@ -162,11 +162,12 @@ class ScipyNames:
 
 def _plain(x: Any) -> Any:
     """The array of a dense result."""
-    return x.to_dense() if hasattr(x, "to_dense") and x.format.is_dense else x
+    return x.to_dense() if hasattr(x, "format") and x.format.is_dense else x
 
 
 def _adjoint(t: Tensor, x: Any) -> Any:
     """`A.H @ x`: the conjugate of `A.T @ conj(x)`, which leaves the matrix as it is."""
     if t._storage.scalar not in ("c64", "c128"):
         return _plain(matmul(t.T, x))
-    return np.conj(_plain(matmul(t.T, np.conj(x))))
+    x = x if hasattr(x, "conj") else np.asarray(x)
+    return _plain(matmul(t.T, x.conj())).conj()

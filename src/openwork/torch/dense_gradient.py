@@ -184,14 +184,13 @@ def run(
     if grad not in (None, "sparse", "dense"):
         raise ValueError(f'{name}: grad={grad!r}\n  supported: "sparse", "dense"')
     if name == "asarray":
-        return (
-            _as_dense_gradient(function, args, kwargs) if grad == "dense" else function(*_without_proxy(args), **kwargs)
-        )
-    if grad == "sparse" or name == "detach":
-        return function(*_without_proxy(args), **{k: _without_proxy(v) for k, v in kwargs.items()})
-    call = _RecordedCall(function, name, args, kwargs)
-    if not call.parts:
-        return function(*_without_proxy(args), **{k: _without_proxy(v) for k, v in kwargs.items()})
+        if grad == "sparse":
+            return function(*_without_proxy(args), **kwargs)
+        return _as_dense_gradient(function, args, kwargs)
+    call = None if grad == "sparse" or name == "detach" else _RecordedCall(function, name, args, kwargs)
+    if call is None or not call.parts:
+        result = function(*_without_proxy(args), **{k: _without_proxy(v) for k, v in kwargs.items()})
+        return result if call is None else _unrecorded(result)
     if gradient_hook.transformed(p.source for p in call.parts):
         raise UnsupportedError(
             f"{name} with gradients at every element, inside a transform of torch.func\n  supported: backward,"
@@ -204,6 +203,15 @@ def run(
         return result
     proxies = iter(_DenseGradient.apply(call, values, *(p.source for p in call.parts)))
     return _with_proxies(result, proxies)
+
+
+def _unrecorded(result: Any) -> Any:
+    """A result that nothing records -> the same, with gradients at every element once it is recorded."""
+    results = _results(result)
+    if not all(isinstance(r.values, torch.Tensor) for r in results if isinstance(r, Tensor)):
+        return result
+    proxies = [no_memory_zeros(r.values, r.shape) if isinstance(r, Tensor) else r for r in results]
+    return _with_proxies(result, iter(proxies))
 
 
 def _with_proxies(x: Any, proxies: Any) -> Any:
@@ -227,6 +235,10 @@ def _without_proxy(x: Any) -> Any:
 def _as_dense_gradient(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`asarray(obj, grad="dense")`: a Tensor of the elements of `obj` with a gradient at every element."""
     (obj,) = args
+    if isinstance(obj, DenseGradientTensor):
+        detached = obj.detach()
+        if function(detached, **kwargs) is detached:  # it is what is asked for
+            return obj
     if isinstance(obj, torch.Tensor) and obj.layout != torch.strided and is_recorded(obj):
         tensor = DenseGradientTensor._from_proxy(function(obj.detach())._storage, ProxyOfLayout.apply(obj))
         return run(function, "asarray of a tensor", "dense", (tensor,), kwargs)
@@ -242,7 +254,7 @@ def _as_dense_gradient(function: Callable[..., Any], args: tuple[Any, ...], kwar
 class DenseGradientTensor(Tensor):
     """A Tensor whose operations have gradients at every element, specified or not; see `asarray(obj, grad="dense")`.
 
-    Its results are such Tensors again; `detach()` gives an ordinary one.
+    Its results are such Tensors again, recorded or not; `detach()` gives an ordinary one.
     """
 
     __slots__ = ("_proxy",)
@@ -324,9 +336,30 @@ class DenseGradientTensor(Tensor):
         self._set_storage(converted._storage, proxy_of(converted))
         return self
 
+    def _take_over(self, result: Tensor) -> Tensor:
+        """Take the shape, format, elements and graph of a result."""
+        self._set_storage(result._storage, proxy_of(result))
+        return self
+
+    def resize(self, *shape: Any) -> None:
+        """Change the extents in place: what lies outside goes, what comes is unspecified."""
+
+        def resized(t: Tensor) -> Tensor:
+            t = t.clone()
+            t.resize(*shape)
+            return t
+
+        self._take_over(run(resized, "resize", "dense", (self,), {}))
+
     def detach(self) -> Tensor:
         """The same elements, over the same buffers, without a graph: an ordinary Tensor."""
         return Tensor._from_storage(detached_storage(self._storage))
+
+    def detach_(self) -> Tensor:
+        """Detach from the graph, in place; operations have gradients at every element still, once they are recorded."""
+        s = detached_storage(self._storage)
+        self._set_storage(s, no_memory_zeros(s.values, s.shape))
+        return self
 
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is no leaf too."""
@@ -406,7 +439,7 @@ _METHODS = (
     "__getitem__",
     *sorted(PLACES),
     "index_select", "asformat", "astype", "to", "to_device", "transpose", "clone", "to_dense",
-    "coalesce", "to_sparse",
+    "coalesce", "to_sparse", "reshape", "matvec", "matmat", "rmatvec", "rmatmat",
 )  # fmt: skip
 for _name in _METHODS:
     setattr(DenseGradientTensor, _name, _method(_name))

@@ -12,7 +12,7 @@ from ..runtime.gradient_hook import any_dense_gradient
 from ..tables import TORCH
 from ..tensor.tensor import Tensor
 from . import pointwise_functions
-from .dense_gradient import run
+from .dense_gradient import DenseGradientTensor, run
 from .functions import FUNCTIONS, call
 
 __all__ = ["DTYPES", "NOT_METHODS", "RESHAPING", "method"]
@@ -54,6 +54,8 @@ def method(t: Tensor, name: str) -> Callable[..., Any] | None:
 
 def _reshape_in_place(t: Tensor, result: Tensor) -> Tensor:
     """Give a tensor the shape, format and buffers of a result over its values; of a leaf the gradient stays behind."""
+    if isinstance(t, DenseGradientTensor):
+        return t._take_over(result)
     t._storage = result._storage
     return t
 
