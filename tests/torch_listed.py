@@ -68,7 +68,6 @@ REASONS: dict[str, Listed] = {
     "nn.functional.embedding": Listed("padding_idx, max_norm and scale_grad_by_freq: openwork.nn.SparseEmbedding"),
     "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss nn.functional.multilabel_soft_margin_loss "
     "nn.functional.cosine_embedding_loss nn.functional.gaussian_nll_loss": Listed("losses over dense predictions"),
-    "nanmedian": Listed("orders without NaN: nan_to_num first"),
     "mode unique_consecutive unique histogram histogramdd": Listed(
         "counts of slices, runs and fibres: to_dense() first"
     ),

@@ -158,11 +158,11 @@ SPECIFIED = ("softmax", "log_softmax", "nn.functional.softmin", "softmax.with_dt
 """Operations over the specified elements, as torch.sparse.softmax: the others are minus infinity there, 0 in the result."""
 
 KINKS = ("nn.functional.prelu", "max.reduction_with_dim", "min.reduction_with_dim", "sort", "topk", "kthvalue", "median",
-         "mode", "cummax", "cummin", "msort", "quantile", "nanquantile", "to_sparse")  # fmt: skip
+         "nanmedian", "mode", "cummax", "cummin", "msort", "quantile", "nanquantile", "to_sparse")  # fmt: skip
 """Operations whose gradient at an element that is 0 is a choice: it is compared at the others."""
 
 PLACES = ("max.reduction_with_dim", "min.reduction_with_dim", "argmax", "argmin", "sort", "argsort", "topk", "kthvalue",
-          "median", "mode", "cummax", "cummin")  # fmt: skip
+          "median", "nanmedian", "mode", "cummax", "cummin")  # fmt: skip
 """Operations that name places of elements of which several are equal: the elements are compared."""
 
 

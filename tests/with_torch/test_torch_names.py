@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_name_samples import OPTIONS, OTHERWISE, X, difference, samples
 
 import openwork as ow
 
@@ -20,6 +21,71 @@ def test_the_page_is_what_tensors_answer() -> None:
     if f"torch {torch.__version__.partition('+')[0]}:" not in text:
         pytest.skip("the page is of another torch")
     assert text == torch_names.page(), "python tools/torch_names.py"
+
+
+PARTS = 4
+"""In how many parts the names are tried."""
+
+
+@pytest.mark.parametrize(
+    ("format", "part"),
+    [
+        ("csr", 0),
+        *(pytest.param(f, p, marks=pytest.mark.slow) for f in ("csr", "coo", "dcsr", "dense") for p in range(PARTS)),
+    ],
+)
+def test_every_name_that_is_there_has_torchs_answer(format: str, part: int) -> None:
+    import torch_names
+
+    there = [name for name, answer in torch_names.tensor_names().items() if answer.startswith("there")]
+    wrong = {}
+    for name in there[part::PARTS]:
+        if name in OTHERWISE:
+            assert OTHERWISE[name](ow.asarray(X.clone(), format="csr")), name
+            continue
+        found = list(samples(name))
+        assert found, f"{name} has no sample call in torch_name_samples.py"
+        for x, arguments, want in found[: 1 if part == 0 else None]:
+            t = ow.asarray(x.clone(), format=format if x.ndim == 2 else "coo")
+            try:
+                member = getattr(t, name)
+                got = member(*arguments, **OPTIONS.get(name.removesuffix("_"), {})) if callable(member) else member
+            except Exception as error:
+                wrong[name, str(arguments)] = repr(error)
+            else:
+                wrong[name, str(arguments)] = difference(got, want)
+    assert not {case: text for case, text in wrong.items() if text}
+
+
+def test_every_method_that_torch_has_is_torchs() -> None:
+    """None is NumPy's or the array API's, which give other numbers by the same name: `nanmedian` was."""
+    from openwork.tensor.methods import Methods
+    from openwork.torch.methods import method
+
+    t = ow.asarray(torch.eye(3), format="csr")
+    names = [n for n in vars(Methods) if hasattr(torch.Tensor, n) and not n.startswith("_")]
+    assert len(names) > 80
+    assert [n for n in names if method(t, n) is None] == []
+
+
+def test_medians_among_nan() -> None:
+    d = torch.tensor([[4.0, torch.nan, 9, 0], [0, 25, 2, 1], [torch.nan, torch.nan, 0, torch.nan]])
+    for format in ("csr", "coo", "dense"):
+        for function in (torch.median, torch.nanmedian):
+            t, leaf, other = ow.asarray(d, format=format), d.clone().requires_grad_(), d.clone().requires_grad_()
+            for arguments in ((1,), (0, True)):
+                got, want = function(t, *arguments), function(d, *arguments)
+                assert type(got) is type(want)
+                torch.testing.assert_close(got.values, want.values, equal_nan=True)
+                at = got.indices if len(arguments) > 1 else got.indices.unsqueeze(1)
+                torch.testing.assert_close(
+                    d.gather(arguments[0], at).reshape(-1), want.values.reshape(-1), equal_nan=True
+                )
+            function(ow.asarray(leaf, format=format, grad="dense")).backward()
+            function(other).backward()
+            torch.testing.assert_close(leaf.grad, other.grad)
+    m = ow.masked_tensor(d, torch.tensor([[True] * 4, [True, False, True, True], [True, True, False, True]]))
+    assert m.nanmedian(1).values.compressed().tolist() == [4, 1]
 
 
 def test_attributes_by_the_values() -> None:

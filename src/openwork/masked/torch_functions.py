@@ -198,6 +198,14 @@ def median(m: MaskedTensor, dim: int | None = None, keepdim: bool = False) -> An
     return kind(list(order.lower_median(m, dim, keepdim)))
 
 
+@_torchs("nanmedian")
+def nanmedian(m: MaskedTensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """`median` of the specified elements that are not NaN."""
+    found = median(m.mask_nan(), dim, keepdim)
+    kind: Any = torch.return_types.nanmedian
+    return found if dim is None else kind(list(found))
+
+
 @_torchs("einsum")
 def einsum(text: str, *operands: Any) -> MaskedTensor:
     """`masked.einsum`, operands one by one or in a list."""

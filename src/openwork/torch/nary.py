@@ -70,7 +70,7 @@ def apply_nary(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         Tensor._from_storage(union_storage.with_values(v, fill))
         for v, fill in zip([values] if single else values, fills, strict=True)
     ]
-    return results[0] if single else tuple(results)
+    return results[0] if single else _of_kind(values, results)
 
 
 def _apply_unary(function: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:
@@ -151,7 +151,16 @@ def apply_dense(function: Callable[..., Any], *args: Any, **options: Any) -> Any
     result = call([x.to_dense() if isinstance(x, Tensor) else x for x in call.operands])
     if any(isinstance(x, torch.Tensor) and x.ndim for x in call.operands):
         return result
-    return Tensor._from_dense(result) if isinstance(result, torch.Tensor) else tuple(map(Tensor._from_dense, result))
+    if isinstance(result, torch.Tensor):
+        return Tensor._from_dense(result)
+    return _of_kind(result, list(map(Tensor._from_dense, result)))
+
+
+def _of_kind(result: Any, parts: list[Any]) -> tuple[Any, ...]:
+    """Several results as torch gives them: with its names where these have names."""
+    kind: Any = type(result) if hasattr(result, "n_sequence_fields") else tuple
+    named: tuple[Any, ...] = kind(parts)
+    return named
 
 
 def extents(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -241,4 +250,4 @@ def _values(call: _NaryCall, union_storage: Storage, storages: Sequence[Storage]
         return (v if elements is None else v.masked_fill(~elements, 0)).contiguous()
 
     result = call([next(sparse_operands) if _is_sparse(x) else next(numbers_left) for x in call.operands])
-    return clean(result) if isinstance(result, torch.Tensor) else [clean(v) for v in result]
+    return clean(result) if isinstance(result, torch.Tensor) else _of_kind(result, [clean(v) for v in result])

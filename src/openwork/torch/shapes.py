@@ -80,9 +80,10 @@ def tensor_split(t: Tensor, indices_or_sections: Any, dim: int = 0, **options: A
 
 
 def _splitter(dim: int) -> Callable[..., Any]:
-    def function(t: Tensor, indices_or_sections: Any, **options: Any) -> tuple[Tensor, ...]:
+    def function(t: Tensor, *indices_or_sections: Any, **options: Any) -> tuple[Tensor, ...]:
         d = 0 if t.ndim == 1 and dim == 1 else dim
-        return tensor_split(t, indices_or_sections, d, **options)
+        given = indices_or_sections if len(indices_or_sections) > 1 else indices_or_sections[0]
+        return tensor_split(t, given, d, **options)
 
     return function
 
@@ -154,13 +155,13 @@ def take_along_dim(t: Any, indices: Any, dim: int | None = None) -> Tensor:
 
 
 @torch_function("squeeze", moves=True)
-def squeeze(t: Tensor, dim: Any = None) -> Tensor:
+def squeeze(t: Tensor, *dims: Any, dim: Any = None) -> Tensor:
     """Without the dimensions of extent 1, or those of them that are named."""
-    if dim is None:
+    if not dims and dim is None:
         return shaping.squeeze(t)
-    listed_dims = (dim,) if isinstance(dim, int) else dim
-    dims = [d for d in listed_dims if t.ndim and t.shape[d] == 1]
-    return shaping.squeeze(t, tuple(dims)) if dims else t
+    named = shape_of(dims or (dim if isinstance(dim, Sequence) else (dim,)))
+    dims = tuple(d for d in named if t.ndim and t.shape[d] == 1)
+    return shaping.squeeze(t, dims) if dims else t
 
 
 @torch_function("flip", moves=True)

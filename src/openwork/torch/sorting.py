@@ -126,21 +126,38 @@ def _kth_smallest(t: Tensor, k: int, dim: int, keepdim: bool) -> list[Any]:
 @torch_function("median")
 def median(t: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The lower median of all elements, or of every fibre, with its place; a NaN is the median of what has one."""
+    return _median(t, dim, keepdim, torch.return_types.median, False)
+
+
+@torch_function("nanmedian")
+def nanmedian(t: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """`median` of the elements that are not NaN; NaN where there is none."""
+    return _median(t, dim, keepdim, torch.return_types.nanmedian, True)
+
+
+def _median(t: Tensor, dim: Any, keepdim: bool, kind: Any, skip: bool) -> Any:
     if dim is None:
         if not t.size:
             return Tensor._from_dense(torch.full((), torch.nan, dtype=t.dtype))
-        value = median(shaping.reshape(t.detach(), (-1,)), 0).values
+        value = _median(shaping.reshape(t.detach(), (-1,)), 0, False, kind, skip).values
         return _share_gradient(t, value) if t.dtype.is_floating_point else Tensor._from_dense(value)
     vector = _vector(t)
-    if bool(folds.reduce("any", apply_nary(torch.isnan, vector.detach()))):
-        raise UnsupportedError("median of NaN\n  supported: numbers\n  help: nan_to_num first")
-    kind: Any = torch.return_types.median
-    return kind(_kth_smallest(t, (vector.shape[dim] + 1) // 2, dim, keepdim))
+    extent = vector.shape[dim]
+    missing = apply_nary(torch.isnan, vector.detach())
+    if not extent or not bool(folds.reduce("any", missing)):
+        return kind(_kth_smallest(t, (extent + 1) // 2, dim, keepdim))
+    numbers = extent - _dense(folds.reduce("sum", missing, axis=dim, keepdims=True))  # sorted in front of every NaN
+    middle = ((numbers - 1) // 2).clamp(min=0)
+    places = middle if skip else torch.where(numbers < extent, numbers, middle)
+    pair = [_dense(take_along_axis(x, places, axis=dim)) for x in sort(vector, dim)]
+    if not t.ndim:
+        return kind([x.reshape(()) for x in pair])
+    return kind(pair if keepdim else [x.squeeze(dim) for x in pair])
 
 
 def _share_gradient(t: Tensor, value: torch.Tensor) -> Tensor:
     """A value that elements have, with its gradient in equal parts to all elements that have it."""
-    hits = apply_nary(lambda v: (v == value).to(v.dtype), t.detach())
+    hits = apply_nary(lambda v: ((v == value) | (v.isnan() & value.isnan())).to(v.dtype), t.detach())
     parts = elementwise("mul", t, elementwise("div", hits, hits.sum().to_dense()))
     return Tensor._from_dense(with_gradient_of(value, parts.sum().to_dense()))
 

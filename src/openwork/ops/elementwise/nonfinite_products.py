@@ -9,7 +9,7 @@ import numpy as np
 from ...interop.sources import asarray
 from ...runtime.values import apply
 from ...runtime.zero_annihilation import FINITE, PARTS, bounded
-from ...storage.buffers import numpy_dtype, to_numpy
+from ...storage.buffers import cast, numpy_dtype, to_numpy
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from .pointwise import pointwise
@@ -42,4 +42,5 @@ def add_nonfinite(op: str, result: Storage, zero: str, array: Any) -> Storage:
     unspecified = asarray(others, format="dense" if not others.ndim else "coo")
     added = pointwise("select(P, 0, Z)", {"P": structure, "Z": unspecified})
     noncanonical = result.format.batch_ndim or not result.format.is_unique
-    return pointwise("R + Z", {"R": specified, "Z": added}, format="coo" if noncanonical else None)._storage
+    out = pointwise("R + Z", {"R": specified, "Z": added}, format="coo" if noncanonical else None)._storage
+    return out.with_values(cast(out.values, result.scalar))  # of integers NumPy's quotients are wider than torch's
