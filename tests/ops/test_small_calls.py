@@ -54,27 +54,27 @@ def calls(function: Callable[[], Any]) -> int:
 
 
 CASES: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
-    "A + A": (10, lambda a, b: a + a),
-    "A * A": (10, lambda a, b: a * a),
-    "A + B": (14, lambda a, b: a + b),
-    "A * B": (17, lambda a, b: a * b),
+    "A + A": (9, lambda a, b: a + a),
+    "A * A": (9, lambda a, b: a * a),
+    "A + B": (12, lambda a, b: a + b),
+    "A * B": (15, lambda a, b: a * b),
     "A @ x": (5, lambda a, b: a @ ONES),
-    "A * 2": (10, lambda a, b: a * 2),
+    "A * 2": (8, lambda a, b: a * 2),
     "A *= 1": (4, lambda a, b: operator.imul(a, 1.0)),
     "to_dense": (5, lambda a, b: a.to_dense()),
-    "norm": (8, lambda a, b: ow.linalg.norm(a)),
+    "norm": (6, lambda a, b: ow.linalg.norm(a)),
     "einsum": (6, lambda a, b: ow.einsum("ij,j->i", a, ONES)),
-    "np.sum": (14, lambda a, b: np.sum(a)),
-    "full sum": (9, lambda a, b: ow.sum(a)),
-    "row sums": (9, lambda a, b: ow.sum(a, axis=1)),
-    "least of columns": (11, lambda a, b: ow.min(a, axis=0)),
-    "means": (11, lambda a, b: ow.mean(a, axis=0)),
-    "sums of fibres": (9, lambda a, b: ow.sum(FIBRES, axis=2)),
-    "largest of fibres": (11, lambda a, b: ow.max(FIBRES, axis=0)),
-    "means of fibres": (11, lambda a, b: ow.mean(FIBRES, axis=1)),
-    "einsum of fibres": (9, lambda a, b: ow.einsum("ijk->ij", FIBRES)),
-    "diagonal": (8, lambda a, b: ow.diagonal(a)),
-    "concat": (15, lambda a, b: ow.concat([a, b])),
+    "np.sum": (12, lambda a, b: np.sum(a)),
+    "full sum": (7, lambda a, b: ow.sum(a)),
+    "row sums": (7, lambda a, b: ow.sum(a, axis=1)),
+    "least of columns": (9, lambda a, b: ow.min(a, axis=0)),
+    "means": (9, lambda a, b: ow.mean(a, axis=0)),
+    "sums of fibres": (7, lambda a, b: ow.sum(FIBRES, axis=2)),
+    "largest of fibres": (9, lambda a, b: ow.max(FIBRES, axis=0)),
+    "means of fibres": (9, lambda a, b: ow.mean(FIBRES, axis=1)),
+    "einsum of fibres": (7, lambda a, b: ow.einsum("ijk->ij", FIBRES)),
+    "diagonal": (6, lambda a, b: ow.diagonal(a)),
+    "concat": (14, lambda a, b: ow.concat([a, b])),
 }
 
 
@@ -91,16 +91,19 @@ def test_python_calls(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 TORCHS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "A @ x": (5, lambda a, x: a @ x),
-    "A * 2": (10, lambda a, x: a * 2),
-    "A + A": (14, lambda a, x: a + a),
+    "A * 2": (8, lambda a, x: a * 2),
+    "A + A": (13, lambda a, x: a + a),
     "A *= 1": (5, lambda a, x: operator.imul(a, 1.0)),
-    "sin": (9, lambda a, x: sys.modules["torch"].sin(a)),
-    "full sum": (9, lambda a, x: a.sum()),
-    "row sums": (9, lambda a, x: a.sum(1)),
-    "means": (11, lambda a, x: a.mean(0)),
-    "to COO": (20, lambda a, x: a.asformat("coo")),
-    "cat": (14, lambda a, x: sys.modules["torch"].cat([a, a])),
-    "softmax": (14, lambda a, x: sys.modules["torch"].softmax(a, 1)),
+    "sin": (8, lambda a, x: sys.modules["torch"].sin(a)),
+    "full sum": (5, lambda a, x: a.sum()),
+    "row sums": (5, lambda a, x: a.sum(1)),
+    "means": (6, lambda a, x: a.mean(0)),
+    "full mean": (6, lambda a, x: a.mean()),
+    "full max": (6, lambda a, x: a.max()),
+    "full product": (6, lambda a, x: a.prod()),
+    "to COO": (18, lambda a, x: a.asformat("coo")),
+    "cat": (13, lambda a, x: sys.modules["torch"].cat([a, a])),
+    "softmax": (13, lambda a, x: sys.modules["torch"].softmax(a, 1)),
 }
 
 
@@ -117,14 +120,16 @@ def test_python_calls_over_torch(case: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 RECORDED: dict[str, tuple[int, Callable[[Any, Any, Any], Any]]] = {
-    "A + B": (24, lambda a, b, x: a + b),
-    "A * B": (44, lambda a, b, x: a * b),
-    "A @ B": (29, lambda a, b, x: a @ b),
-    "A * 2": (9, lambda a, b, x: a * 2),
-    "softmax": (17, lambda a, b, x: sys.modules["torch"].softmax(a, 1)),
-    "row sums": (12, lambda a, b, x: a.sum(1)),
-    "sddmm": (30, lambda a, b, x: ow.sddmm(a, x.detach(), x.detach())),
-    "sddmm, recorded": (64, lambda a, b, x: ow.sddmm(a, x, x)),
+    "A + B": (16, lambda a, b, x: a + b),
+    "A * B": (14, lambda a, b, x: a * b),
+    "A - B": (16, lambda a, b, x: a - b),
+    "A @ x": (8, lambda a, b, x: a @ x),
+    "A @ B": (28, lambda a, b, x: a @ b),
+    "A * 2": (8, lambda a, b, x: a * 2),
+    "softmax": (16, lambda a, b, x: sys.modules["torch"].softmax(a, 1)),
+    "row sums": (8, lambda a, b, x: a.sum(1)),
+    "sddmm": (16, lambda a, b, x: ow.sddmm(a, x.detach(), x.detach())),
+    "sddmm, recorded": (18, lambda a, b, x: ow.sddmm(a, x, x)),
 }
 
 

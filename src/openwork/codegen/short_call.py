@@ -4,7 +4,8 @@
     start(values, x, y)                         # 0.2 microseconds, where `Executable.run` takes more than 1
 
 The functions (`short_call.ll`) keep the GIL, so that they are for short work. Where they are not available, on another
-interpreter than CPython or in checked mode, callers have `Executable.run`.
+interpreter than CPython or in checked mode, callers have `Executable.run`. With them come the functions that compare
+words in memory (`storage.watch`) and copy objects (`storage.slot_copies`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 from .. import settings, tuning
 from ..checked import CHECKED
 from ..errors import UnsupportedError
-from ..storage import watch
+from ..storage import slot_copies, watch
 from ..storage.buffers import DATA, HAS_POINTER
 from . import disk, engine
 from .executable import Executable, checked_words
@@ -30,7 +31,7 @@ __all__ = ["SHORT", "bound", "ready"]
 SHORT = tuning.SHORT_CALL
 _VECTOR, _ONE = 0x80, 0x8
 """CPython's flags of a method: its positional arguments are a vector; it has one."""
-_NAMES = ("ow_short_start", "ow_short_launch", "ow_short_same")
+_NAMES = ("ow_short_start", "ow_short_launch", "ow_short_same", "ow_short_copy", "ow_short_copy_of")
 _START = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _kept: list[Any] = []
 """The code and the method definitions, which are never freed: functions point to them."""
@@ -73,7 +74,7 @@ def ready() -> bool:
 def _method() -> int | None:
     """The address of the definition of a launch, compiled or from disk; None where it is not available.
 
-    The function that compares words in memory goes to `storage.watch`, which asks it from now on.
+    The functions that compare words in memory and copy objects go to `storage`, which asks them from now on.
     """
     if CHECKED or not HAS_POINTER or sys.implementation.name != "cpython" or settings.is_off("OPENWORK_SHORT_CALLS"):
         return None
@@ -86,23 +87,67 @@ def _method() -> int | None:
         code = engine.load(entry.code, *_NAMES)
     except (OSError, UnsupportedError):
         return None
-    start, launch, same = code.addresses
+    start, *addresses = code.addresses
     python = ctypes.pythonapi
     _START(start)(_address(python.PyLong_AsLongLong), _address(python.PyLong_FromLongLong), id(int))
-    definitions = _Method(b"launch", launch, _VECTOR, None), _Method(b"same", same, _ONE, None)
-    _kept.extend((code, *definitions))
-    first, second = map(ctypes.addressof, definitions)
-    watch.same = _function(second, None)
-    return first
+    flags = (_VECTOR, _ONE, _ONE, _VECTOR)
+    methods = [_Method(n.encode(), at, f, None) for n, at, f in zip(_NAMES[1:], addresses, flags, strict=True)]
+    _kept.extend((code, *methods))
+    launch, same, copy, copy_of = map(ctypes.addressof, methods)
+    watch.same = _function(same, None)
+    slot_copies.begin(_Copies(copy, copy_of))
+    return launch
+
+
+class _Copies:
+    """The native functions that copy objects, see `storage.slot_copies.Native`."""
+
+    def __init__(self, copy: int, copy_of: int) -> None:
+        self._copy, self._copy_of = copy, copy_of
+
+    def copier(self, template: object, slot: str) -> Callable[[Any], Any] | None:
+        record = _record_of_slots(template, slot, ())
+        return None if record is None else _function(self._copy, (record, template))
+
+    def copier_of_any(self, template: object, slot: str, cleared: tuple[str, ...]) -> Callable[[Any, Any], Any] | None:
+        record = _record_of_slots(template, slot, cleared)
+        return None if record is None else _function(self._copy_of, record)
+
+
+def _record_of_slots(template: object, slot: str, cleared: tuple[str, ...]) -> bytes | None:
+    """What copying objects of a type takes: its functions, slots, the one of the value, None, and the `cleared` ones.
+
+    None for a type that has more than slots. Where they are is found by what stands there.
+    """
+    kind = type(template)
+    begin, end = object.__basicsize__, kind.__basicsize__
+    if kind.__dictoffset__ or kind.__itemsize__ or end - begin > 8 * 64:
+        return None
+    numbers = [_number_of_slot(template, name, begin, end) for name in (slot, *cleared)]
+    if None in numbers:
+        return None
+    at, *bits = [n for n in numbers if n is not None]
+    python = ctypes.pythonapi
+    own = _address(python.PyType_GenericAlloc), _address(python.Py_IncRef)
+    return struct.pack("=7Q", *own, begin, end, begin + 8 * at, id(None), sum(1 << n for n in bits))
+
+
+def _number_of_slot(template: object, name: str, begin: int, end: int) -> int | None:
+    """Which of an object's words the slot of this name is."""
+    held, marker = getattr(template, name, None), object()
+    setattr(template, name, marker)
+    words = list((ctypes.c_int64 * ((end - begin) // 8)).from_address(id(template) + begin))
+    setattr(template, name, held)
+    return words.index(id(marker)) if words.count(id(marker)) == 1 else None
 
 
 def _address(function: Any) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def _function(method: int, of: object) -> Callable[..., int]:
+def _function(method: int, of: object) -> Callable[..., Any]:
     """The method of an object as a function."""
-    function: Callable[..., int] = _new()(method, of, __name__)
+    function: Callable[..., Any] = _new()(method, of, __name__)
     return function
 
 
@@ -118,6 +163,7 @@ def _text() -> str:
     text = resources.files(__package__).joinpath("short_call.ll").read_text(encoding="utf-8")
     header = object.__basicsize__
     offsets = {"TYPE": header - 8, "COUNT": header, "BYTES": bytes.__basicsize__ - 1, "DATA": DATA}
+    offsets["ITEMS"] = tuple.__basicsize__
     for name, offset in offsets.items():
         text = text.replace(f"{{{name}}}", str(offset))
     return text

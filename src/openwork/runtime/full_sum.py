@@ -11,7 +11,7 @@ from .. import tuning
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import PlanCache
 from ..codegen.short_call import bound
-from ..compiler.single.row_sums import extreme_kernel, total_kernel
+from ..compiler.single.row_sums import extreme_kernel, pairwise_kernel, total_kernel
 from ..ir.types import COMPLEX
 from ..storage.buffers import (
     Array,
@@ -34,14 +34,14 @@ from .conversion.ranges import Ranges, of_numbers
 from .gradient_hook import differentiable
 from .promote import compute_scalar
 
-__all__ = ["by_library", "extreme", "is_row", "row_launch", "total", "total_and_count"]
+__all__ = ["by_library", "extreme", "is_short", "short_launch", "total", "total_and_count"]
 
 ROW = tuning.SUM_ROW
-RowLaunch = tuple[Executable, Callable[..., int]]
-_ROWS: PlanCache[tuple[str, int], RowLaunch] = PlanCache("sums of few values", 64)
+ShortLaunch = tuple[Executable, Callable[..., int]]
+_SHORT: PlanCache[tuple[str, int], ShortLaunch] = PlanCache("sums of few values", 64)
 """by type and number of the values"""
 _BY_LIBRARY = {"bool", *COMPLEX}
-LEAST = tuning.SUM_IN_LIBRARY
+LEAST, MOST = tuning.SUM_IN_LIBRARY, tuning.SUM_SHORT
 
 
 @differentiable(lambda values, *_: (values,))
@@ -54,9 +54,11 @@ def total(values: Array, scalar: str, bits: Array | None = None) -> Array:
     if bits is not None:
         return total_and_count(values, scalar, bits)[0]
     source, count = scalar_of(values), length(values)
+    launch = short_launch(scalar, count) if source == scalar and is_short(values) else None
+    if launch is not None:
+        return _short_sum(launch, values).reshape(())
     if by_library(source, scalar, values):
-        launch = row_launch(scalar, count) if source == scalar and is_torch(values) and is_row(values) else None
-        return _library_sum(values, scalar) if launch is None else _row_sum(launch, values).reshape(())
+        return _library_sum(values, scalar)
     wide = compute_scalar(scalar)
     rows = -(-count // ROW)
     sums = empty(rows, wide, values)
@@ -81,29 +83,32 @@ def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int
     return cast(_library_sum(sums, wide), scalar), int(counts.sum())
 
 
-def is_row(values: Array) -> bool:
-    """Whether these are few floats of torch's that it does not record: a kernel sums them as fast, and prepared in less
-    time, see `prepared_reductions.TorchTotal`."""
-    return 0 < length(values) <= ROW and scalar_of(values) in ("f32", "f64") and is_unrecorded(values)
+def is_short(values: Array) -> bool:
+    """Whether these are floats that are not recorded, so few that one thread sums them in a short call: in less time
+    than torch takes, and than NumPy from `LEAST` on."""
+    if not 0 < length(values) <= MOST or scalar_of(values) not in ("f32", "f64"):
+        return False
+    return is_unrecorded(values) if is_torch(values) else length(values) >= LEAST
 
 
-def row_launch(scalar: str, count: int) -> RowLaunch | None:
-    """The kernel of the sum of so few values, and its launch as a function of values and result; None where there are
+def short_launch(scalar: str, count: int) -> ShortLaunch | None:
+    """The kernel of the sum of so many values, and its launch as a function of values and result; None where there are
     no short calls."""
-    launch = _ROWS.get((scalar, count))
+    launch = _SHORT.get((scalar, count))
     if launch is None:
-        executable = shared_kernel(f"total {scalar} {scalar}", lambda: total_kernel(scalar, scalar))
-        start = bound(executable, [ROW, count, 0, 0], (2, 3), 0, 1)
+        executable = shared_kernel(f"pairwise total {scalar}", lambda: pairwise_kernel(scalar))
+        start = bound(executable, [ROW, count, 0, 0], (2, 3))
         if start is None:
             return None
-        launch = _ROWS.keep((scalar, count), (executable, start))
+        launch = _SHORT.keep((scalar, count), (executable, start))
     return launch
 
 
-def _row_sum(launch: RowLaunch, values: Any) -> Any:
-    """The sum of few values of torch's, one element in NumPy's memory, which allocates in a third of the time."""
+def _short_sum(launch: ShortLaunch, values: Any) -> Any:
+    """The sum of values, one element in NumPy's memory, which allocates in a third of the time of torch's."""
     out = np.empty(1, numpy_dtype(scalar_of(values)))
-    launch[1](values.data_ptr(), out)
+    if code := launch[1](values.data_ptr() if is_torch(values) else values, out):
+        launch[0].fail(code)
     return as_array(out, like=values)
 
 

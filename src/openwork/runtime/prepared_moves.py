@@ -20,7 +20,7 @@ from ..storage.buffers import Array, as_array, cast, is_contiguous, length, to_n
 from ..storage.recorded import bare, is_dual, is_transformed
 from ..storage.storage import Storage
 from ..storage.structure import Structure, keep
-from ..storage.watch import NOTHING, kept, watch
+from ..storage.watch import NOTHING, kept
 from . import trace
 from .conversion.remap import has_gaps
 
@@ -46,24 +46,28 @@ class Gather:
     holes : the places that no value goes to, which hold the fill value; None where there are none
     """
 
-    __slots__ = ("holes", "places", "structure", "watch")
+    __slots__ = ("_make", "holes", "places", "structure", "watch")
 
     def __init__(self, structure: Structure, places: Array | slice | None, holes: Array | None = None) -> None:
         self.structure, self.places, self.holes = structure, places, holes
-        self.watch = watch(structure.pos, structure.crd)
+        self.watch = structure.watch
+        self._make: Callable[[Any], Storage] | None = None
 
     def __call__(self, s: Storage) -> Storage:
-        """The move, of the values of a storage."""
+        """The move, of the values of a storage; all are of one kind."""
         all_values, places = s.values, self.places
+        make = self._make
+        if make is None:
+            make = self._make = Storage.maker(self.structure, s.scalar, s.fill_value)
         if places is None:
-            return Storage.over(self.structure, s.scalar, s.fill_value, all_values)
+            return make(all_values)
         if type(places) is slice:
             values = all_values[places]
         else:
             values = all_values.take(places) if type(all_values) is np.ndarray else all_values.index_select(0, places)
         if self.holes is not None:
             values[self.holes] = s.fill_value
-        return Storage.over(self.structure, s.scalar, s.fill_value, values)
+        return make(values)
 
 
 def recall(s: Storage, key: Hashable) -> Gather | None:

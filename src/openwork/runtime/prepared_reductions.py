@@ -22,7 +22,7 @@ from ..storage.structure import Structure
 from ..storage.watch import NOTHING
 from .contract import contract
 from .formats import dense_format
-from .full_sum import is_row, row_launch, total
+from .full_sum import is_short, short_launch, total
 from .gradient_hook import rule, tracked
 from .prepared import PreparedCall, key_of, recall
 from .prepared_moves import is_plain
@@ -236,7 +236,7 @@ class TorchTotal:
         torch = sys.modules["torch"]
         self._forward = torch.autograd.forward_ad
         self._tensor = torch.from_numpy
-        launch = row_launch(scalar_of(values), len(values)) if values.dtype is dtype and is_row(values) else None
+        launch = short_launch(scalar_of(values), len(values)) if values.dtype is dtype and is_short(values) else None
         self._executable: Executable | None = None
         self.start: Callable[..., int] | None = None
         if launch is not None:
@@ -250,9 +250,11 @@ class TorchTotal:
             return values.sum(0, True, **self.options)
         out = np.empty(1, self.array)
         try:
-            start(values.data_ptr(), out)
+            code = start(values.data_ptr(), out)
         except RuntimeError:  # values of a transform have no address
             return values.sum(0, True, **self.options)
+        if code and self._executable is not None:
+            self._executable.fail(code)
         return self._tensor(out)
 
 
@@ -262,13 +264,13 @@ class Result:
     places : the positions of these in what the reduction gives; None where they are all of it, in order
     """
 
-    __slots__ = ("fill_value", "places", "reduction", "scalar", "structure", "threads", "watch")
+    __slots__ = ("make", "places", "reduction", "structure", "threads", "watch")
 
     def __init__(
         self, reduction: PreparedReduction, structure: Structure, fill_value: Any = 0, places: Any = None
     ) -> None:
-        self.reduction, self.structure, self.fill_value, self.places = reduction, structure, fill_value, places
-        self.scalar = scalar_name(reduction.dtype)
+        self.reduction, self.structure, self.places = reduction, structure, places
+        self.make = Storage.maker(structure, scalar_name(reduction.dtype), fill_value)
         self.watch, self.threads = structure.watch, pool.get_num_threads()
 
     def __call__(self, storage: Storage) -> Storage | None:
@@ -282,7 +284,7 @@ class Result:
             values = values.reshape(-1)
         if self.places is not None:
             values = values.take(self.places)
-        return Storage.over(self.structure, self.scalar, self.fill_value, values)
+        return self.make(values)
 
 
 class DenseResult(Result):

@@ -22,6 +22,7 @@ from ..storage.buffers import Array, is_torch
 from ..storage.iso import alive, lent, spread
 from ..storage.recorded import is_recorded
 from ..storage.scalars import python_scalar, rounds
+from ..storage.slot_copies import Native, when_native
 from ..storage.storage import Storage
 from ..storage.watch import NOTHING, read_only
 from .autograd_mixin import AutogradMixin
@@ -446,6 +447,15 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     def _repr_html_(self) -> str:
 
         return html(self)
+
+
+def _install(native: Native) -> None:
+    copy = native.copier(Tensor._from_storage(None), "_raw_storage")  # type: ignore[arg-type]
+    if copy is not None:
+        Tensor._from_storage = copy  # type: ignore[method-assign,assignment]
+
+
+when_native(_install)
 
 
 def unpickled(storage: Storage) -> Tensor:

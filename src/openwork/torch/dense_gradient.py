@@ -261,6 +261,12 @@ class DenseGradientTensor(Tensor):
     _proxy: torch.Tensor
 
     @classmethod
+    def _from_storage(cls, storage: Storage) -> DenseGradientTensor:
+        self: DenseGradientTensor = object.__new__(cls)  # Tensor's may be native, and make one of its own
+        self._raw_storage = storage
+        return self
+
+    @classmethod
     def _from_proxy(cls, s: Storage, proxy: torch.Tensor) -> DenseGradientTensor:
         if not s.format.is_unique:
             s = Tensor._from_storage(s).asformat(canonical(s.format))._storage

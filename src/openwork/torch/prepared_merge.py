@@ -39,7 +39,7 @@ from ..runtime.prepared_results import template
 from ..storage.buffers import length, torch_dtype
 from ..storage.recorded import outside
 from ..storage.storage import Storage
-from ..storage.watch import NOTHING, watch
+from ..storage.watch import NOTHING
 from .permutation_gradient import (
     detached_storage,
     element_mask,
@@ -127,16 +127,16 @@ class _Places:
 class _RecordedMerge:
     """The merge of storages of known structures, by torch's operations."""
 
-    __slots__ = ("count", "dtype", "expr", "fill", "is_guarded", "places", "scalar", "silent", "structure", "watch")
+    __slots__ = ("count", "dtype", "expr", "is_guarded", "make", "places", "scalar", "watch")
 
     def __init__(
         self, call: PreparedMerge, storages: tuple[Storage, ...], result: Storage, places: Mapping[str, _Places]
     ) -> None:
         self.expr: Expr = numbered(call.schedule.regions.expr, tuple(places))
         self.places, self.count = tuple(places.values()), length(result.values)
-        self.structure, self.scalar, self.fill = kept_structure(storages, result), result.scalar, result.fill_value
-        self.watch, self.dtype = watch(self.structure.pos, self.structure.crd), torch_dtype(result.scalar)
-        self.is_guarded = False
+        structure, self.scalar = kept_structure(storages, result), result.scalar
+        self.make = Storage.maker(structure, result.scalar, result.fill_value)
+        self.watch, self.dtype, self.is_guarded = structure.watch, torch_dtype(result.scalar), False
 
     def __call__(self, storages: tuple[Storage, ...]) -> Storage | None:
         """The result; None where torch records no operand, or a transform or a forward derivative takes part."""
@@ -153,7 +153,7 @@ class _RecordedMerge:
         if self.watch is not NOTHING and not self.watch.holds():  # somebody wrote to the indices of a result
             return None
         values = self.values(operands, storages)
-        return None if values is None else Storage.over(self.structure, self.scalar, self.fill, values)
+        return None if values is None else self.make(values)
 
     def values(self, operands: Sequence[torch.Tensor], storages: tuple[Storage, ...]) -> torch.Tensor | None:
         """The values of the result; None where they are not those of this structure."""
@@ -247,7 +247,10 @@ class _Gradients:
 
     def launched(self, grad: torch.Tensor, values: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None] | None:
         """The gradients, None of operands that need none; None where the gradient has no plain memory."""
-        at = grad.data_ptr()
+        try:
+            at = grad.data_ptr()
+        except RuntimeError:  # of a batch of them
+            return None
         if not at or at % self._itemsize or grad.is_neg() or self._start is None:
             return None
         words = [grad.stride(0), at]

@@ -146,11 +146,13 @@ class _Sampled:
     None where a transform or a tangent takes part, or the launch holds no more.
     """
 
-    __slots__ = ("_forward", "_level", "fill", "is_plain", "itemsize", "launch", "scalar", "step")
+    __slots__ = ("_forward", "_level", "fill", "is_own_kind", "is_plain", "itemsize", "launch", "scalar", "step")
 
-    def __init__(self, step: PreparedStep) -> None:
+    def __init__(self, step: PreparedStep, s: Storage) -> None:
         self.step, self.launch, self.scalar = step, step.forward, step.scalar
         self.fill, self.itemsize = python_scalar(0, step.scalar), step.forward.like.element_size()
+        self.is_own_kind = step.scalar == s.scalar and repr(s.fill_value) == repr(self.fill)
+        """whether the product has the pattern's type and fill value"""
         self.is_plain: Callable[[torch.Tensor], bool] = has_memory if self.scalar in COMPLEX else self._is_plain
         self._forward, self._level = torch.autograd.forward_ad, torch._C._functorch.maybe_current_level
 
@@ -164,6 +166,8 @@ class _Sampled:
             values = _apply(self.step, s, None, a, b)
         else:
             values = self.launch(None, a, b)
+        if self.is_own_kind:
+            return s.with_own_values(values)
         return Storage.over(s._structure or s.structure, self.scalar, self.fill, values)
 
     def _is_plain(self, x: torch.Tensor) -> bool:
@@ -184,7 +188,7 @@ def keep_sampled(key: Any, stmt: Assignment, s: Storage, a: torch.Tensor, b: tor
     run(spec, None, operands)
     launch = spec.structure.plans.products.get(launch_key(spec, False, operands))
     if launch is not None:
-        remember(s, key, _Sampled(PreparedStep(at, dense, None, launch)))
+        remember(s, key, _Sampled(PreparedStep(at, dense, None, launch), s))
 
 
 @lru_cache(maxsize=64)

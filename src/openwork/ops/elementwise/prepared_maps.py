@@ -41,10 +41,12 @@ _forward: Any = None
 class PreparedMap:
     """A function of torch's on the values of a structure; the result has a known type and fill value."""
 
-    __slots__ = ("dtype", "fill", "function", "scalar")
+    __slots__ = ("dtype", "fill", "function", "is_own_kind", "scalar")
 
-    def __init__(self, function: Callable[..., Any], values: Any, fill: Any) -> None:
+    def __init__(self, function: Callable[..., Any], values: Any, fill: Any, s: Storage) -> None:
         self.function, self.dtype, self.scalar, self.fill = function, values.dtype, scalar_of(values), fill
+        self.is_own_kind = self.scalar == s.scalar and repr(fill) == repr(s.fill_value)
+        """whether the result has the operand's type and fill value"""
 
     def run(self, s: Storage) -> Storage | None:
         """The function of a storage; None where a transform or a forward derivative takes part, or for another type,
@@ -54,6 +56,8 @@ class PreparedMap:
         values = self.function(s.values)
         if values.dtype is not self.dtype:
             return None
+        if self.is_own_kind:
+            return s.with_own_values(values)
         return Storage.over(s._structure or s.structure, self.scalar, self.fill, values)
 
 
@@ -148,7 +152,7 @@ def keep_scaling(op: str, s: Storage, number: Any, left: bool, result: Storage) 
 def keep_function(function: Callable[..., Any], s: Storage, values: Any, fill: Any) -> None:
     """Keep torch's function of a storage without padding, which has just given these values and this fill value."""
     if _suits(s.values, values) and values.untyped_storage().data_ptr() != s.values.untyped_storage().data_ptr():
-        keep(s.plans.maps, function, PreparedMap(function, values, fill))
+        keep(s.plans.maps, function, PreparedMap(function, values, fill, s))
 
 
 def _suits(x: Any, y: Any) -> bool:

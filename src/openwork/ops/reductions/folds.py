@@ -20,7 +20,7 @@ from ...ir.index import Access, Apply, Assignment
 from ...ir.types import COMPLEX, FLOATS
 from ...runtime import trace
 from ...runtime.contract import contract
-from ...runtime.full_sum import by_library, total
+from ...runtime.full_sum import by_library, is_short, total
 from ...runtime.gradient_hook import differentiable
 from ...runtime.prepared_reductions import (
     DenseResult,
@@ -145,11 +145,12 @@ def _of_all(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Prepared
     if op == "mean":
         sums, count = _of_all("sum", s, axes, accumulation_type(s.scalar)), math.prod(s.shape)
         return None if sums is None or not count or scalar == "bf16" else Mean(sums, count, dtype_of(scalar, s.values))
-    if op == "sum" and _is_compact(s, axes) and not by_library(s.scalar, scalar, s.values):
+    is_sum, by_values = op == "sum" and _is_compact(s, axes), by_library(s.scalar, scalar, s.values)
+    if is_sum and s.library == "torch" and (by_values or (scalar == s.scalar and is_short(s.values))):
+        return TorchTotal(s.values, dtype_of(scalar, s.values))
+    if is_sum and not by_values:
         return KernelTotal(dtype_of(scalar, s.values), scalar)
-    if s.library == "numpy":
-        return _prepared_total(op, s, scalar) if s.values.shape[0] == s.nse else None
-    return TorchTotal(s.values, dtype_of(scalar, s.values)) if op == "sum" and _is_compact(s, axes) else None
+    return _prepared_total(op, s, scalar) if s.library == "numpy" and s.values.shape[0] == s.nse else None
 
 
 def _of_rows(op: str, s: Storage) -> Callable[[Storage, tuple[int, ...]], PreparedReduction | None]:

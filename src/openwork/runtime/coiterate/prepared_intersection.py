@@ -24,7 +24,7 @@ from ...ir.types import Type
 from ...storage.buffers import address, is_unrecorded, length, scalar_of, to_numpy
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
-from ...storage.watch import NOTHING, watch
+from ...storage.watch import NOTHING
 from ..conversion.remap import has_gaps
 from ..launch import bits
 from ..prepared_moves import is_plain, kept_structure
@@ -38,7 +38,7 @@ KEPT = tuning.MOVES_KEPT
 class Intersection:
     """The structure of a product, and the launch that computes its values; of operands of two known structures."""
 
-    __slots__ = ("_kept", "fill", "like", "scalar", "start", "structure", "watch")
+    __slots__ = ("_kept", "like", "make", "start", "watch")
 
     def __init__(self, s: Storage, t: Storage, result: Storage, places: tuple[Any, Any]) -> None:
         executable = cache.get(f"product of known places {s.scalar}", lambda: _product_kernel(s.scalar))
@@ -46,8 +46,8 @@ class Intersection:
         words = [len(places[0]), bits(LARGE, "f64"), *sizes, *map(address, places), 0, 0, 0]
         self.start = bound(executable, words, (6, 7, 8))
         self._kept = executable, places
-        self.structure, self.scalar, self.fill = kept_structure((s, t), result), result.scalar, result.fill_value
-        self.watch = watch(self.structure.pos, self.structure.crd)
+        structure = kept_structure((s, t), result)
+        self.make, self.watch = Storage.maker(structure, result.scalar, result.fill_value), structure.watch
         self.like = template(result.values)
 
     def __call__(self, s: Storage, t: Storage) -> Storage | None:
@@ -63,7 +63,7 @@ class Intersection:
         out = torch.empty_like(self.like)
         if self.start(x.data_ptr(), y.data_ptr(), out.data_ptr()):
             return None
-        return Storage.over(self.structure, self.scalar, self.fill, out)
+        return self.make(out)
 
 
 def intersection(s: Storage, t: Storage, result: Storage) -> Intersection | None:

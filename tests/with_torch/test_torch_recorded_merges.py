@@ -1,0 +1,167 @@
+"""Merges and sampled products that torch records, of structures that have met: launches with the dense gradients."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import openwork as ow  # noqa: E402
+from openwork.checked import CHECKED  # noqa: E402
+from openwork.compiler.derivative import gradients_of  # noqa: E402
+from openwork.ir.loop import Var  # noqa: E402
+from openwork.ir.ops import op  # noqa: E402
+from openwork.ir.types import Type  # noqa: E402
+from openwork.torch.pointwise import evaluate  # noqa: E402
+
+RNG = np.random.default_rng(11)
+X, Y = (np.where(RNG.random((5, 6)) < 0.5, RNG.random((5, 6)) + 0.5, 0.0) for _ in range(2))
+OPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "add": (operator.add, torch.add),
+    "sub": (operator.sub, torch.sub),
+    "mul": (operator.mul, torch.mul),
+    "div": (operator.truediv, torch.div),
+    "max": (ow.maximum, torch.maximum),
+    "min": (ow.minimum, torch.minimum),
+}
+
+
+def pair(format: str, dtype: Any, x: np.ndarray[Any, Any], fill: float) -> tuple[Any, Any]:
+    """A leaf of ours with this fill value, and the dense one of torch's."""
+    dense = torch.tensor(np.where(x == 0, fill, x), dtype=dtype)
+    return ow.asarray(dense.clone(), format=format, fill_value=fill).requires_grad_(), dense.requires_grad_()
+
+
+def stored(t: Any, dense: Any) -> Any:
+    """The elements of a dense tensor at the stored ones of a Tensor, in their order."""
+    numbers = torch.arange(1.0, len(t.values) + 1, dtype=torch.float64)
+    at = ow.Tensor._from_storage(t._storage.with_values(numbers, 0.0)).to_dense().long()
+    out = dense.new_zeros(len(t.values) + 1)
+    out[at.reshape(-1)] = dense.reshape(-1)
+    return out[1:]
+
+
+def launches(t: Any) -> list[str]:
+    return [type(m.recorded).__name__ for m in t._storage.plans.merges.values()]
+
+
+@pytest.mark.parametrize("formats", [("csr", "coo"), ("csc", "csr")], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("fills", [(0.0, 0.0), (1.0, 2.0)], ids=str)
+def test_values_and_gradients(formats: tuple[str, str], dtype: Any, fills: tuple[float, float]) -> None:
+    (a, x), (b, y) = (pair(f, dtype, z, fill) for f, z, fill in zip(formats, (X, Y), fills, strict=True))
+    for name, (ours, theirs) in OPS.items():
+        if name == "div" and not fills[1]:
+            continue
+        for _ in range(4):
+            c, d = ours(a, b), theirs(x, y)
+            torch.testing.assert_close(c.to_dense(), d)
+            weights = torch.rand(len(c.values), dtype=dtype)
+            dense_weights = ow.Tensor._from_storage(c._storage.with_values(weights, 0.0)).to_dense()
+            got = torch.autograd.grad((c.values * weights).sum(), (a.values, b.values))
+            want = torch.autograd.grad((d * dense_weights).sum(), (x, y))
+            for t, g, w in zip((a, b), got, want, strict=True):
+                torch.testing.assert_close(g, stored(t, w))
+    assert CHECKED or launches(a) == ["_LaunchedMerge"] * (len(OPS) - (not fills[1]))
+
+
+def test_gradients_of_gradients() -> None:
+    (a, _), (b, _) = pair("csr", torch.float64, X, 1.0), pair("coo", torch.float64, Y, 2.0)
+    for name, (ours, _) in OPS.items():
+
+        def values(u: Any, v: Any, ours: Any = ours) -> Any:
+            parts = (ow.Tensor._from_storage(t._storage.with_values(z)) for t, z in ((a, u), (b, v)))
+            return ours(*parts).values
+
+        for _ in range(3):
+            values(a.values, b.values)
+        if name == "div":
+            assert torch.autograd.gradgradcheck(values, (a.values, b.values))
+        batch = torch.eye(len(values(a.values, b.values)), dtype=torch.float64)
+        out = values(a.values, b.values)
+        rows = torch.autograd.grad(out, a.values, batch, is_grads_batched=True)[0]
+        again = values(a.values, b.values)
+        for k in (0, len(batch) - 1):
+            torch.testing.assert_close(rows[k], torch.autograd.grad(again, a.values, batch[k], retain_graph=True)[0])
+
+
+def test_what_is_saved_and_what_changes() -> None:
+    """A sum saves no operand; a product those that gradients are wanted for the other's; infinities and written indices
+    are seen at every call."""
+    (a, _), (b, _) = pair("csr", torch.float64, X, 0.0), pair("coo", torch.float64, Y, 0.0)
+    plain = ow.asarray(b.detach())
+    for _ in range(4):
+        total, product, one = a + b, a * b, a * plain
+    with torch.no_grad():
+        a.values.mul_(1.0)
+    torch.autograd.grad(total.values.sum(), a.values)
+    torch.autograd.grad(one.values.sum(), a.values)  # of A alone: B is saved
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(product.values.sum(), b.values)
+    (a * b).crd(1).zero_()
+    torch.testing.assert_close((a * b).to_dense().detach(), a.to_dense().detach() * b.to_dense().detach())
+    with torch.no_grad():
+        a.values.fill_(torch.inf)
+    want = a.to_dense().detach() * b.to_dense().detach()
+    assert torch.isnan(want).any()
+    for _ in range(2):
+        torch.testing.assert_close((a * b).to_dense().detach(), want, equal_nan=True)
+
+
+def test_a_value_at_several_elements_has_the_sum_of_their_gradients() -> None:
+    column, y = pair("csr", torch.float64, X[:, :1] + (X[:, :1] == 0) * [[0], [1], [0], [1], [1]], 0.0)
+    b, z = pair("csr", torch.float64, Y, 0.0)
+    for _ in range(4):
+        c, d = column * b, y * z
+        got = torch.autograd.grad(c.values.sum(), (column.values, b.values))
+        want = torch.autograd.grad(d.sum(), (y, z))
+        for t, g, w in zip((column, b), got, want, strict=True):
+            torch.testing.assert_close(g, stored(t, w))
+    assert CHECKED or launches(column) == ["_LaunchedMerge"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex128, torch.int32], ids=str)
+@pytest.mark.parametrize("inner", [1, 3])
+@pytest.mark.parametrize("format", ["csr", "csc", "bsr(1, 2)"])
+def test_sampled_products(dtype: Any, inner: int, format: str) -> None:
+    mask = ow.asarray(torch.tensor(X), format=format)
+    pattern = ow.Tensor._from_storage(mask._storage.with_values(torch.ones_like(mask.values))).to_dense() != 0
+    records = dtype.is_floating_point or dtype.is_complex
+    for k in range(4):
+        p, q = (torch.tensor(RNG.random(s) * 3 + k).to(dtype) for s in ((5, inner), (inner, 6)))
+        if k == 3:
+            p, q = p.t().contiguous().t(), q.t().contiguous().t()
+        operands = [p.requires_grad_(records), q.requires_grad_(records)]
+        got, want = ow.sddmm(mask, p, q), (p @ q) * pattern
+        torch.testing.assert_close(got.to_dense(), want)
+        assert got.values.dtype == dtype
+        if records:
+            weights = torch.rand(5, 6, dtype=torch.float64).to(dtype)
+            ours = torch.autograd.grad((got.to_dense() * weights).sum().abs(), operands)
+            for g, w in zip(ours, torch.autograd.grad((want * weights).sum().abs(), operands), strict=True):
+                torch.testing.assert_close(g, w)
+
+
+def test_derivatives_of_expressions() -> None:
+    """Each rule, and a nested expression, against torch's; an operation without a rule has none."""
+    a, b, g = (Var(n, Type("f64")) for n in "abg")
+    exprs = [op(n, a, b) for n in ("add", "sub", "mul", "div", "min", "max")]
+    exprs += [op(n, a) for n in ("neg", "square", "sqrt", "exp", "log", "sin", "cos")]
+    exprs.append(op("mul", op("max", a, b), op("sub", a, op("exp", op("neg", a)))))
+    values = {"a": torch.tensor([0.5, 1.0, 2.0, torch.nan]), "b": torch.tensor([1.0, 1.0, 0.25, 1.0])}
+    values = {n: v.double().requires_grad_() for n, v in values.items()}
+    seed = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
+    for e in exprs:
+        found = gradients_of(e, g)
+        assert found is not None
+        names = sorted(found)
+        want = torch.autograd.grad(evaluate(e, values), [values[n] for n in names], seed)
+        for n, w in zip(names, want, strict=True):
+            torch.testing.assert_close(evaluate(found[n], values | {"g": seed}), w, equal_nan=True)
+    assert gradients_of(op("hypot", a, b), g) is None
+    assert gradients_of(op("select", op("lt", a, b), a, b), g) is None
