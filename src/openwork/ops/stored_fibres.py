@@ -24,6 +24,7 @@ from ..format.format import Format, Level
 from ..runtime import trace
 from ..runtime.conversion.convert import convert
 from ..runtime.conversion.remap import has_gaps
+from ..runtime.outer_ranges import outer_ranges, ranges_of
 from ..runtime.prepared_moves import is_plain, learn, recall
 from ..runtime.prepared_reductions import PreparedReduction, Result
 from ..storage.buffers import as_array, flat, length, numpy_dtype, scalar_of, to_numpy
@@ -35,8 +36,8 @@ from ..tensor.tensor import Tensor
 from .result_format import ROOM, fits
 
 __all__ = [
-    "SparseReduction", "StoredFibres", "from_fibre_values", "reduced_fibres", "remember_fibres", "sparse_reduction",
-    "stored_fibres",
+    "SparseReduction", "StoredFibres", "from_fibre_values", "in_kept_format", "reduced_fibres", "remember_fibres",
+    "sparse_reduction", "stored_fibres",
 ]  # fmt: skip
 
 Ints = np.ndarray[Any, np.dtype[Any]]
@@ -295,6 +296,8 @@ def reduced_fibres(
     key : says what `reduce` is, where its fill value may be kept
     target : a sparse format that the result is to have in any case
     """
+    if several is None and target is None and (found := ranges_of(t._storage)) is not None and found[0] not in axes:
+        return _joined_ranges(t, axes, keepdims, reduce, found[0], key)
     plan = sparse_reduction(t, axes, keepdims, several, target)
     if plan is None:
         return None
@@ -306,3 +309,24 @@ def reduced_fibres(
             fill = flat(reduce(Tensor._from_storage(plan.no_rows()), places.over).to_dense())[0].item()
             keep(places.fills, key, fill)
     return plan.result(values, 0 if fill is None else fill)
+
+
+def _joined_ranges(
+    t: Tensor, axes: tuple[int, ...], keepdims: bool, reduce: Callable[[Tensor, Any], Tensor], outer: int, key: Hashable
+) -> Tensor | None:
+    """`reduced_fibres` of a large tensor range by range of its outermost dimension, which stays."""
+    parts = []
+    for _, _, s in outer_ranges(t._storage):
+        part = reduced_fibres(Tensor._from_storage(s), axes, keepdims, reduce, key=key)
+        if part is None:
+            return None
+        parts.append(part)
+    joined: Any = np.concatenate(parts, axis=outer if keepdims else outer - sum(a < outer for a in axes))
+    return in_kept_format(joined, t, axes, keepdims)
+
+
+def in_kept_format(result: Tensor, t: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """The reduction of a tensor over axes in the format that it has by the rule; dense ones as they are."""
+    dims = tuple(d for d in range(t.ndim) if keepdims or d not in axes)
+    target = kept_format(t.format, dims, 0, axes if keepdims else ())
+    return result if target is None else Tensor._from_storage(_in_format(result._storage, target))

@@ -19,7 +19,7 @@ from ..codegen import pool
 from ..compiler.remap import edges_kernel, points_kernel, ranges_kernel
 from ..format import format as parse
 from ..format.cached import cached
-from ..format.expression import Dim, Div, Mod, dimensions, rename
+from ..format.expression import Add, Dim, Div, Mod, Sub, dimensions, rename
 from ..format.format import Format, Level
 from ..format.level import LevelFormat
 from ..storage.buffers import Array, address, as_array, empty, length, numpy_dtype, scalar_of, to_numpy, zeros
@@ -33,8 +33,8 @@ from .conversion.ranges import Ranges
 from .prepared_moves import Gather
 
 __all__ = [
-    "FEW", "FEW_ROWS", "RowGather", "drop_outer", "join_outer", "outer_block", "outer_dim", "pick", "slice_outer",
-    "slice_reads", "take_outer",
+    "FEW", "FEW_ROWS", "RowGather", "diagonal_block", "drop_outer", "join_outer", "outer_block", "outer_dim", "pick",
+    "slice_diagonals", "slice_outer", "slice_reads", "take_outer",
 ]  # fmt: skip
 
 PARALLEL_NSE = tuning.SLICE_PARALLEL
@@ -74,6 +74,33 @@ def outer_block(format: Format) -> tuple[int, int] | None:
     if any(x.expression != Mod(e.base, e.divisor) or not x.format.is_dense for x in inner):
         return None
     return (e.base.index, e.divisor) if all(_keeps_ranges(x.format) for x in format.levels) else None
+
+
+@lru_cache(maxsize=1024)
+def diagonal_block(format: Format) -> tuple[int, int] | None:
+    """Of DIA the dimension along the diagonals, and 1: its coordinates are places in each of the diagonals."""
+    if format.nlevels != 2 or format.batch_ndim or not (format.is_ordered and format.is_unique):
+        return None
+    (offset, kind), (along, below) = ((x.expression, x.format) for x in format.levels)
+    if not isinstance(offset, Add | Sub) or not kind.is_compressed or not below.is_range or not isinstance(along, Dim):
+        return None
+    return along.index, 1
+
+
+def slice_diagonals(s: Storage, first: int, last: int) -> Storage:
+    """The coordinates first <= c < last of `diagonal_block(s.format)`: that part of each diagonal, copied."""
+    block = diagonal_block(s.format)
+    assert block is not None
+    d, offset = block[0], s.format.levels[0].expression
+    shape = (*s.shape[:d], last - first, *s.shape[d + 1 :])
+    crd = to_numpy(s.crd[0])
+    is_subtracted = isinstance(offset, Sub) and offset.right.index == d
+    moved = crd + crd.dtype.type(first if is_subtracted else -first)
+    low, high = s.format.level_intervals(shape)[0]
+    kept = np.flatnonzero((moved >= low) & (moved < high))
+    values = to_numpy(s.values).reshape(len(crd), s.shape[d])[kept, first:last].reshape(-1)
+    arrays = (np.ascontiguousarray(moved[kept]), None)
+    return Storage(shape, s.format, s.scalar, s.fill_value, (_pair(len(kept), s.pos[0]), None), arrays, values)
 
 
 def _keeps_ranges(level: LevelFormat) -> bool:

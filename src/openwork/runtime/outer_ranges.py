@@ -15,20 +15,20 @@ from .. import tuning
 from ..storage.buffers import length, to_numpy
 from ..storage.storage import Storage
 from . import trace
-from .leading_slice import outer_block, slice_outer
+from .leading_slice import diagonal_block, outer_block, slice_diagonals, slice_outer
 
-__all__ = ["outer_ranges", "ranges_of"]
+__all__ = ["outer_ranges", "ranges_of", "slice_range"]
 
 STEP = tuning.RANGE_VALUES
 
 
 def ranges_of(s: Storage) -> tuple[int, list[tuple[int, int]]] | None:
     """The outermost dimension and half-open ranges of it, in order; None for small storages, for formats whose
-    outermost level is no dimension's alone, and for other libraries than NumPy."""
+    outermost level is neither one dimension's alone nor diagonals, and for other libraries than NumPy."""
     size = length(s.values)
     if size < 2 * STEP or s.library != "numpy" or trace.active():
         return None
-    block = outer_block(s.format)
+    block = outer_block(s.format) or diagonal_block(s.format)
     if block is None:
         return None
     d, unit = block
@@ -39,6 +39,10 @@ def ranges_of(s: Storage) -> tuple[int, list[tuple[int, int]]] | None:
 def _cuts(s: Storage, size: int, unit: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Coordinates, multiples of the unit, between which are about STEP values; a coordinate is never cut."""
     parts = -(-size // STEP)
+    diagonals = diagonal_block(s.format)
+    if diagonals is not None:
+        count = s.shape[diagonals[0]]
+        return np.arange(1, parts, dtype=np.int64) * count // parts
     first = s.format.levels[0].format
     crd = None if first.is_dense else to_numpy(s.crd[0])
     count = length(crd) if crd is not None else -(-s.shape[outer_block(s.format)[0]] // unit)  # type: ignore[index]
@@ -61,4 +65,9 @@ def outer_ranges(s: Storage) -> Iterator[tuple[int, int, Storage]]:
         return
     d, ranges = found
     for first, last in ranges:
-        yield d, first, slice_outer(s, first, last)
+        yield d, first, slice_range(s, first, last)
+
+
+def slice_range(s: Storage, first: int, last: int) -> Storage:
+    """The slice at a range that `ranges_of` gave."""
+    return (slice_diagonals if diagonal_block(s.format) else slice_outer)(s, first, last)

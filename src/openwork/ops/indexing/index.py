@@ -30,7 +30,7 @@ from ...runtime.leading_slice import (
 )
 from ...runtime.library_errors import sized
 from ...runtime.locate import ABSENT, SEVERAL, locator
-from ...runtime.outer_ranges import ranges_of
+from ...runtime.outer_ranges import ranges_of, slice_range
 from ...runtime.overrides import answering
 from ...runtime.prepared_moves import key_part, learn, recall
 from ...storage.buffers import is_torch, length, to_numpy
@@ -298,7 +298,7 @@ def _remap_ranges(storage: Storage, like: Format, selection: Selection) -> Tenso
     for first, last in ranges:
         part = replace(selection, spans={**selection.spans, d: Span(0, 1, last - first)})
         part.shape = (*selection.shape[:r], last - first, *selection.shape[r + 1 :])
-        program, source = Program(), slice_outer(storage, first, last)
+        program, source = Program(), slice_range(storage, first, last)
         write_selection(program, part, source)
         selected = remap([(source, program)], part.shape, "indexing").permute(order)
         parts.append(convert(selected, coo(ndim)).copied())

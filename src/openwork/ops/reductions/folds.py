@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...compiler.schedule.kept_format import kept_format
 from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...integers import AxisError, integers
 from ...interop.sources import asarray
@@ -43,6 +44,7 @@ from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
 from ..stored_fibres import reduced_fibres, remember_fibres
+from .by_ranges import by_ranges, folds_ranges
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -104,6 +106,11 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
     if len(axes) < t.ndim - 1:
         check_extents(op, t, axes)
+        if (
+            folds_ranges(t, axes)
+            and kept_format(t.format, tuple(d for d in range(t.ndim) if d not in axes)) is not None
+        ):
+            return _folded_ranges(op, t, axes, keepdims, dtype)
         fill_key = (op, dtype if dtype is None else scalar_name(dtype))
         sparse = reduced_fibres(
             t, axes, keepdims, lambda rows, over: reduce(op, rows, over, False, dtype), key=fill_key
@@ -123,6 +130,28 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     if op == "mean" and dtype is None and key is not None and type(t) is Tensor:
         _remember_reduction(s, key, axes, _mean_scalar(s.scalar))
     return reduced_tensor(result if dtype is None else _cast_result(result, op, scalar_name(dtype)), t, axes, keepdims)
+
+
+_FOLDS = {
+    "sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "any": np.logical_or,
+    "all": np.logical_and, "count_nonzero": np.add,
+}  # fmt: skip
+
+
+def _folded_ranges(op: str, t: Tensor, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Tensor:
+    """`reduce` of a large tensor whose result is sparse and has not its outermost dimension."""
+    s = t._storage
+    in_double = op == "mean" or (op == "sum" and s.scalar in (*FLOATS, *COMPLEX))
+    wide = numpy_dtype(accumulation_type(s.scalar)) if in_double else dtype
+    base = "sum" if op == "mean" else op
+    out = by_ranges(t, axes, keepdims, _FOLDS[base], lambda part: reduce(base, part, axes, keepdims, wide))
+    if not in_double:
+        return out
+    if op == "mean":
+        out = out / math.prod(t.shape[a] for a in axes)
+    scalar = (_mean_scalar(s.scalar) if op == "mean" else s.scalar) if dtype is None else scalar_name(dtype)
+    result: Tensor = out.astype(numpy_dtype(scalar), copy=False)
+    return result
 
 
 _UFUNCS = {"sum": np.add, "min": np.minimum, "max": np.maximum}

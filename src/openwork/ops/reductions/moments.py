@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,13 @@ from ...reals import real
 from ...runtime.contract import contract
 from ...runtime.overrides import answering
 from ...runtime.strided import strided
-from ...storage.buffers import Array, cast, is_torch
+from ...storage.buffers import Array, cast, is_torch, numpy_dtype
+from ...tensor.tensor import Tensor
 from ..elementwise.maps import unary
-from ..stored_fibres import reduced_fibres
-from .folds import axes_of, fold, reduced_tensor, statement_names, unspecified_counts
+from ..stored_fibres import in_kept_format, reduced_fibres
+from .by_ranges import folds_ranges, merged_moments, parts_of
+from .folds import accumulation_type, axes_of, fold, reduce, reduced_tensor, statement_names, unspecified_counts
 from .roots import root
-
-if TYPE_CHECKING:
-    from ...tensor.tensor import Tensor
 
 __all__ = ["correction_of", "std", "var"]
 
@@ -66,6 +65,8 @@ def _itself(variance: Any) -> Any:
 
 def _moment(t: Tensor, axis: Any, correction: float, keepdims: bool, of_variance: Callable[[Any], Any]) -> Tensor:
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
+    if len(axes) < t.ndim - 1 and folds_ranges(t, axes):
+        return _of_ranges(t, axes, correction, keepdims, of_variance)
     sparse = reduced_fibres(
         t, axes, keepdims, lambda rows, over: _moment(rows, over, correction, False, of_variance),
         key=("moment", of_variance, correction),
@@ -73,6 +74,23 @@ def _moment(t: Tensor, axis: Any, correction: float, keepdims: bool, of_variance
     if sparse is not None:
         return sparse
     return reduced_tensor(_to_result_type(t, of_variance(_variance(t, axes, correction))), t, axes, keepdims)
+
+
+def _of_ranges(
+    t: Tensor, axes: tuple[int, ...], correction: float, keepdims: bool, of_variance: Callable[[Any], Any]
+) -> Tensor:
+    """`_moment` of a large tensor whose outermost dimension is reduced, where two dimensions or more stay."""
+    wide = numpy_dtype(accumulation_type(t._storage.scalar))
+
+    def moments(part: Tensor) -> tuple[Any, Any, Any]:
+        part, n = part.astype(wide), math.prod(part.shape[a] for a in axes)
+        return n, reduce("mean", part, axes, keepdims), var(part, axes, 0.0, keepdims) * n
+
+    count, _, squares = merged_moments(map(moments, parts_of(t)))
+    variance = squares / (count - correction) if count > correction else squares * math.nan
+    out = in_kept_format(variance, t, axes, keepdims)._storage
+    values, fill = (_to_result_type(t, of_variance(np.asarray(x))) for x in (out.values, out.fill_value))
+    return Tensor._from_storage(out.with_values(values, fill.item()))
 
 
 def _to_result_type(t: Tensor, result: Array) -> Array:

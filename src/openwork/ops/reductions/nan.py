@@ -10,14 +10,17 @@ import numpy as np
 from ...caller import warn
 from ...errors import ShapeError
 from ...runtime.operation import operation
+from ...runtime.outer_ranges import ranges_of
 from ...tensor.dtypes import isdtype
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axes_of
 from ..elementwise.functions import divide, isnan, logical_not, where
 from ..manipulation.shaping import reshape
-from .by_ranges import by_ranges
+from ..stored_fibres import in_kept_format
+from .by_ranges import by_ranges, folds_ranges, merged_moments, parts_of
 from .moments import correction_of
 from .roots import root_of
+from .search import arg_reduce
 from .statistics import (
     all,
     argmax,
@@ -253,6 +256,8 @@ def nanvar(
     correction = correction_of("nanvar", correction, ddof)
     if not _has_nan(t):
         return var(t, axis=axis, correction=correction, keepdims=keepdims)
+    if ranges_of(t._storage) is not None:
+        return _nanvar_by_ranges(t, axis, correction, keepdims)
     center = nanmean(t, axis=axis, keepdims=True)
     variance = var(where(isnan(t), center, t), axis=axis, keepdims=keepdims)
     count = _count_not_nan(t, axis, keepdims).astype(variance.dtype)
@@ -260,6 +265,36 @@ def nanvar(
     return where(
         divisor > 0, variance * (float(_reduced_size(t, axis)) / where(divisor > 0, divisor, 1.0)), float("nan")
     )
+
+
+def _nanvar_by_ranges(t: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
+    """`nanvar` of a large tensor, whose ranges' counts, means and squared distances are merged."""
+    axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, "nanvar")
+    if not folds_ranges(t, axes):
+        return by_ranges(
+            t, axis, keepdims, None, lambda part: nanvar(part, axis=axis, correction=correction, keepdims=keepdims)
+        )
+    is_complex = isdtype(t.dtype, "complex floating")
+
+    def moments(part: Tensor) -> tuple[Any, Any, Any]:
+        part = part.astype(np.complex128 if is_complex else np.float64, copy=False)
+        counts = [_count_not_nan(part, axis, keep).astype(np.float64) for keep in (True, keepdims)]
+        totals = [sum(_replace_nan(part, 0), axis=axis, keepdims=keep) for keep in (True, keepdims)]
+        center, mean = (total / np.maximum(count, 1) for total, count in zip(totals, counts, strict=True))
+        squares = var(where(isnan(part), center, part), axis=axis, keepdims=keepdims) * float(_reduced_size(part, axis))
+        return tuple(_array_of(x) for x in (counts[1], mean, squares))
+
+    count, _, squares = merged_moments(map(moments, parts_of(t)))
+    divisor = count - correction
+    variance = where(divisor > 0, squares / where(divisor > 0, divisor, 1.0), float("nan"))
+    dtype = {"float32": np.float32, "complex64": np.float32, "float16": np.float16}.get(str(t.dtype), np.float64)
+    result: Tensor = as_tensor(variance).astype(dtype, copy=False)
+    return in_kept_format(result, t, axes, keepdims)
+
+
+def _array_of(x: Any) -> Any:
+    """A dense result as an array."""
+    return x.to_numpy() if isinstance(x, Tensor) and x.format.is_dense else x
 
 
 @operation(
@@ -290,15 +325,21 @@ def nanstd(
     return root_of(nanvar(t, axis=axis, correction=correction, keepdims=keepdims))
 
 
+def _all_nan(op: str) -> ShapeError:
+    return ShapeError(f"nanarg{op}: All-NaN slice encountered\n  help: nanmax gives NaN there")
+
+
 def _arg_extreme(x: Any, axis: int | None, keepdims: bool, largest: bool) -> Any:
     t = as_tensor(x)
     arg = argmax if largest else argmin
     if not isdtype(t.dtype, "real floating"):
         return arg(t, axis=axis, keepdims=keepdims)
+    if ranges_of(t._storage) is not None:
+        if bool((_count_not_nan(t, axis, False) == 0).any()):
+            raise _all_nan("max" if largest else "min")
+        return arg_reduce("max" if largest else "min", t, axis, keepdims, skip_nan=True)
     if bool(all(isnan(t), axis=axis).any()):
-        raise ShapeError(
-            f"nanarg{'max' if largest else 'min'}: All-NaN slice encountered\n  help: nanmax gives NaN there"
-        )
+        raise _all_nan("max" if largest else "min")
     return arg(_replace_nan(t, float("-inf") if largest else float("inf")), axis=axis, keepdims=keepdims)
 
 

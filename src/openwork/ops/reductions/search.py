@@ -16,13 +16,14 @@ from ...ir.types import COMPLEX
 from ...runtime.outer_ranges import outer_ranges, ranges_of
 from ...runtime.overrides import answering
 from ...runtime.promote import accumulator
-from ...storage.buffers import cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of, to_numpy
+from ...storage.buffers import as_array, cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of, to_numpy
 from ...storage.storage import LARGEST, Storage
 from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
 from ..axes import axis_of
-from ..stored_fibres import reduced_fibres
-from .folds import reduced_tensor
+from ..stored_fibres import in_kept_format, reduced_fibres
+from .by_ranges import folds_ranges
+from .folds import reduce, reduced_tensor
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -55,7 +56,7 @@ def _kernel(op: str, coordinate: str, scalar: str) -> Executable:
 
 
 @answering
-def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool, skip_nan: bool = False) -> Tensor:
     """Where the first least ("min") or largest ("max") element is, the first NaN where there is one.
 
     Parameters
@@ -64,6 +65,7 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     t : Tensor of any format and fill value
     axis : an axis, or None for the row-major place among all elements
     keepdims : keep the reduced dimensions with extent 1
+    skip_nan : count a NaN as the last that there is; of large tensors none is kept for it
 
     Returns
     -------
@@ -83,13 +85,43 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
         raise ShapeError(f"arg{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
     if n > LARGEST:
         raise ShapeError(f"arg{op} over axes {axes} of shape {t.shape}: places beyond 64 bits\n  help: give one axis")
-    sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: arg_reduce(op, rows, over, False))
+    if skip_nan and (ranges_of(t._storage) is None or t.format.is_dense):
+        t, skip_nan = Tensor._from_storage(_without_nan(op, t._storage)), False
+    if len(kept_dims) > 1 and folds_ranges(t, axes):
+        return _arg_of_ranges(op, t, axes, keepdims, skip_nan)
+    sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: arg_reduce(op, rows, over, False, skip_nan))
     if sparse is not None:
         return sparse
-    positions = (
-        _arg_dense(op, t, axis) if t.format.is_dense and n else _arg_sparse(op, t, axes, kept_dims, n).reshape(shape)
-    )
+    if t.format.is_dense and n:
+        positions = _arg_dense(op, t, axis)
+    else:
+        positions = _arg_sparse(op, t, axes, kept_dims, n, skip_nan).reshape(shape)
     return reduced_tensor(_to_library(positions, t), t, axes, keepdims)
+
+
+def _without_nan(op: str, s: Storage) -> Storage:
+    """A storage with the last that `op` takes in place of NaN."""
+    last = math.inf if op == "min" else -math.inf
+    values = to_numpy(s.values, detach=True)
+    fill = last if s.fill_value != s.fill_value else s.fill_value
+    return s.with_values(as_array(np.where(np.isnan(values), values.dtype.type(last), values), like=s.values), fill)
+
+
+def _arg_of_ranges(op: str, t: Tensor, axes: tuple[int, ...], keepdims: bool, skip_nan: bool) -> Tensor:
+    """`arg_reduce` of a large tensor over its outermost dimension, where two or more stay."""
+    best: Any = None
+    places: Any = None
+    for _, first, s in outer_ranges(t._storage):
+        part = Tensor._from_storage(_without_nan(op, s) if skip_nan else s)
+        value: Any = reduce(op, part, axes, keepdims)
+        place: Any = arg_reduce(op, part, axes[0], keepdims) + first
+        if best is not None:
+            is_better = (value < best) if op == "min" else (value > best)
+            if value.dtype.kind == "f":
+                is_better = np.logical_or(is_better, np.logical_and(np.isnan(value), np.logical_not(np.isnan(best))))
+            value, place = np.where(is_better, value, best), np.where(is_better, place, places)
+        best, places = value, place
+    return in_kept_format(places, t, axes, keepdims)
 
 
 def _to_library(array: np.ndarray[Any, Any], t: Tensor) -> Any:
@@ -104,7 +136,9 @@ def _arg_dense(op: str, t: Tensor, axis: int | None) -> np.ndarray[Any, Any]:
     return np.asarray((np.argmin if op == "min" else np.argmax)(to_numpy(t.to_dense(), detach=True), axis=axis))
 
 
-def extremes(op: str, t: Tensor, axes: tuple[int, ...], kept_dims: list[int]) -> tuple[np.ndarray[Any, Any], ...]:
+def extremes(
+    op: str, t: Tensor, axes: tuple[int, ...], kept_dims: list[int], skip_nan: bool = False
+) -> tuple[np.ndarray[Any, Any], ...]:
     """The stored elements -> for each row of kept dimensions the extreme, its place and the first place not stored.
 
     The place is -1 where nothing is stored.
@@ -115,7 +149,7 @@ def extremes(op: str, t: Tensor, axes: tuple[int, ...], kept_dims: list[int]) ->
     best = np.zeros(rows, numpy_dtype(compute_scalar))
     first, free = np.full(rows, -1, np.int64), np.zeros(rows, np.int64)
     for dim, begin, part in _ascending_ranges(t, axes):
-        coo = Tensor._from_storage(part).coalesce()
+        coo = Tensor._from_storage(_without_nan(op, part) if skip_nan else part).coalesce()
         if coo.ndim and coo.dense_dim:
             coo = coo.asformat("coo")
         crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
@@ -138,28 +172,40 @@ def _ascending_ranges(t: Tensor, axes: tuple[int, ...]) -> Iterable[tuple[int, i
     return outer_ranges(t._storage)
 
 
-def _arg_by_columns(op: str, t: Tensor) -> np.ndarray[Any, Any]:
+def _arg_by_columns(op: str, t: Tensor, skip_nan: bool) -> np.ndarray[Any, Any]:
     """The row-major place of the extreme of a large matrix that is stored by columns: that of each row first."""
-    best, first, free = extremes(op, t, (1,), [0])
-    columns = _positions(op, t, best, first, free, t.shape[1])
-    fill = np.asarray(t.fill_value).astype(best.dtype)
+    best, first, free = extremes(op, t, (1,), [0], skip_nan)
+    fill = _fill(op, t, best, skip_nan)
+    columns = _positions(op, fill, best, first, free, t.shape[1])
     row = int((np.argmin if op == "min" else np.argmax)(np.where((first >= 0) & (columns == first), best, fill)))
     return np.array([row * t.shape[1] + int(columns[row])])
 
 
-def _arg_sparse(op: str, t: Tensor, axes: tuple[int, ...], kept_dims: list[int], n: int) -> np.ndarray[Any, Any]:
+def _arg_sparse(
+    op: str, t: Tensor, axes: tuple[int, ...], kept_dims: list[int], n: int, skip_nan: bool
+) -> np.ndarray[Any, Any]:
     found = ranges_of(t._storage)
     if found is not None and found[0] == 1 and len(axes) == t.ndim == 2:
-        return _arg_by_columns(op, t)
-    best, first, free = extremes(op, t, axes, kept_dims)
-    return _positions(op, t, best, first, free, n)
+        return _arg_by_columns(op, t, skip_nan)
+    best, first, free = extremes(op, t, axes, kept_dims, skip_nan)
+    return _positions(op, _fill(op, t, best, skip_nan), best, first, free, n)
+
+
+def _fill(op: str, t: Tensor, best: np.ndarray[Any, Any], skip_nan: bool) -> np.ndarray[Any, Any]:
+    """The fill value in the type of the extremes."""
+    fill = np.asarray(t.fill_value).astype(best.dtype)
+    return np.asarray(math.inf if op == "min" else -math.inf, best.dtype) if skip_nan and fill != fill else fill
 
 
 def _positions(
-    op: str, t: Tensor, best: np.ndarray[Any, Any], first: np.ndarray[Any, Any], free: np.ndarray[Any, Any], n: int
+    op: str,
+    fill: np.ndarray[Any, Any],
+    best: np.ndarray[Any, Any],
+    first: np.ndarray[Any, Any],
+    free: np.ndarray[Any, Any],
+    n: int,
 ) -> np.ndarray[Any, Any]:
     """`extremes`, and the extent of the reduced axes -> where the first extreme is, unspecified elements included."""
-    fill = np.asarray(t.fill_value).astype(best.dtype)
     better = (fill < best) if op == "min" else (fill > best)
     wins = (first < 0) | (better & (best == best)) | ((fill != fill) & (best == best))
     ties = (fill == best) | ((fill != fill) & (best != best))

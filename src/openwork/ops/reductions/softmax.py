@@ -15,6 +15,7 @@ from ...late import late
 from ...runtime.contract import contract, sample
 from ...runtime.conversion.remap import canonical
 from ...runtime.operation import operation
+from ...runtime.outer_ranges import ranges_of
 from ...runtime.strided import strided
 from ...runtime.values import apply
 from ...storage.buffers import Array, cast, is_torch
@@ -24,6 +25,7 @@ from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 from ..elementwise.maps import _on_values
 from ..stored_fibres import reduced_fibres
+from .by_ranges import by_ranges
 from .folds import axes_of, check_extents, fold, reduced_tensor, statement_names, unspecified_counts
 from .prepared_softmax import keep_softmax, max_statement, softmax_recalled, sum_statement
 
@@ -112,6 +114,8 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     t = _floating(as_tensor(x))
     axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
     check_extents("logsumexp", t, axes)
+    if ranges_of(t._storage) is not None:
+        return by_ranges(t, axes, keepdims, np.logaddexp, lambda part: logsumexp(part, axes, keepdims=keepdims))
     sparse = reduced_fibres(t, axes, keepdims, logsumexp)
     if sparse is not None:
         return sparse
