@@ -258,33 +258,40 @@ class TorchTotal:
         return self._tensor(out)
 
 
+_FLAT = frozenset((SquareRoot, Total, TorchTotal, KernelTotal))
+"""Reductions that give one element, of rank 1."""
+
+
 class Result:
     """A prepared reduction whose values are those of a known structure, which has nobody else's buffers.
 
     places : the positions of these in what the reduction gives; None where they are all of it, in order
     """
 
-    __slots__ = ("make", "places", "reduction", "structure", "threads", "watch")
+    __slots__ = ("_is_flat", "_reduce", "make", "places", "reduction", "structure", "threads", "watch")
 
     def __init__(
         self, reduction: PreparedReduction, structure: Structure, fill_value: Any = 0, places: Any = None
     ) -> None:
         self.reduction, self.structure, self.places = reduction, structure, places
+        self._reduce, self._is_flat = reduction.__call__, type(reduction) in _FLAT  # a bound method is entered sooner
         self.make = Storage.maker(structure, scalar_name(reduction.dtype), fill_value)
         self.watch, self.threads = structure.watch, pool.get_num_threads()
 
-    def __call__(self, storage: Storage) -> Storage | None:
+    def run(self, storage: Storage) -> Storage | None:
         """The result for values of a storage; None where the call does not hold for them."""
         if self.threads != pool.threads or (self.watch is not NOTHING and not self.watch.holds()):
             return None
-        values = self.reduction(storage)
+        values = self._reduce(storage)
         if values is None:
             return None
-        if values.ndim != 1:
+        if not self._is_flat and values.ndim != 1:
             values = values.reshape(-1)
         if self.places is not None:
             values = values.take(self.places)
         return self.make(values)
+
+    __call__ = run
 
 
 class DenseResult(Result):

@@ -115,14 +115,14 @@ class _PreparedProduct:
 class _PreparedTorchProduct(_PreparedProduct):
     """A prepared product with a torch tensor of known shape and dtype: tensor -> product."""
 
-    __slots__ = ("itemsize", "like", "step")
+    __slots__ = ("is_complex", "itemsize", "like", "step")
 
-    def __init__(self, prepared: PreparedCall, like: Any, itemsize: int, step: Any = None) -> None:
+    def __init__(self, prepared: PreparedCall, like: Any, operand: Any, step: Any = None) -> None:
         self.prepared_call, self.shape, self.dtype, self.lined = prepared, like.shape, like.dtype, False
         self.step = step
         self.make = torch.empty_like if prepared.prepared.schedule.writes_all else torch.zeros_like
         self.like = template(like.detach())
-        self.itemsize = itemsize
+        self.itemsize, self.is_complex = operand.element_size(), operand.is_complex()
 
     def run(self, b: Any, storage: Storage, is_base_class: bool = True) -> Any:
         """The product with a tensor of the known shape and dtype, recorded where torch records and x is no subclass.
@@ -139,7 +139,7 @@ class _PreparedTorchProduct(_PreparedProduct):
             or b_address % self.itemsize
             or not b.is_contiguous()
             or b.is_neg()
-            or (b.is_complex() and b.is_conj())
+            or (self.is_complex and b.is_conj())
         ):
             return None
         if (b.requires_grad or values.requires_grad) and torch.is_grad_enabled():
@@ -188,7 +188,7 @@ def _remember_torch(
         remember(
             storage,
             (*key, array.shape, array.dtype),
-            _PreparedTorchProduct(prepared, result, array.element_size(), step),
+            _PreparedTorchProduct(prepared, result, array, step),
         )
 
 
