@@ -144,8 +144,9 @@ class SparseLinear(torch.nn.Module):  # type: ignore[misc]
                 out = matmul(x, weight.T).to_dense()
             else:
                 rows = x.reshape(x.shape[:-1].numel(), self.in_features)
-                product = matmul(weight, rows[0]) if rows.shape[0] == 1 else matmul(rows, weight.T)
-                out = product.reshape(*x.shape[:-1], self.out_features)
+                is_one = rows.shape[0] == 1
+                product = matmul(weight, rows[0] if is_one else rows.T.contiguous())  # as prepared calls take it
+                out = (product if is_one else product.T).reshape(*x.shape[:-1], self.out_features)
         return out if bias is None else out + bias
 
     def _check(self, x: Any) -> None:

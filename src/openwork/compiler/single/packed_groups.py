@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Reads", "lower_packed", "reads_of"]
 
 AHEAD = tuning.PACKED_PREFETCH
+LINE, MOST_LINES = 64, 4
 
 
 def lower_packed(lowering: _SingleOperand, block: Block, walk: Walk) -> None:
@@ -48,12 +49,14 @@ def reads_of(lowering: _SingleOperand) -> Expr:
 @dataclass(frozen=True, slots=True)
 class Reads:
     """The reads of packed coordinates below each parent from start to stop, the first group that remains, and how many
-    elements after those that are read come those of the block that is walked next."""
+    elements after those that are read come those of the block that is walked next; where there are blocks, whether this
+    is the last one."""
 
     start: Expr
     stop: Expr
     rest: Expr
     ahead: Expr
+    is_last: Expr | None = None
 
     @classmethod
     def all(cls, lowering: _SingleOperand, block: Block) -> Reads:
@@ -72,7 +75,7 @@ class Reads:
         rest = op("select", is_last, fold("mul", reads, const(plan.packed // n)), count)
         next_panel = fold("sub", fold("mul", count, const(plan.panel * n)), fold("mul", start, const(plan.packed)))
         ahead = op("select", is_last, next_panel, const(plan.reads * plan.packed))
-        return cls(start, stop, block.let("rest", rest), block.let("ahead", ahead))
+        return cls(start, stop, block.let("rest", rest), block.let("ahead", ahead), is_last)
 
 
 def _count(lowering: _SingleOperand) -> Expr:
@@ -117,6 +120,13 @@ class _PackedGroups:
         reads = lowering.block or Reads.all(lowering, block)
         scalar = f"u{self.unit}"
         buffer = self.nest.params.buffer(ParamRef("packed", self.nest.name, walk.depth + 1), scalar)
+
+        if reads.is_last is not None:
+            panel = fold("mul", words, const(lowering.plan.panel))
+            later = fold("add", first_word, op("select", reads.is_last, panel, reads.stop))
+            line = LINE * 8 // self.unit
+            steps = range(0, min(lowering.plan.reads, MOST_LINES * line), line)
+            block.stmts += [Prefetch(buffer, fold("add", later, const(k))) for k in steps]
 
         def chunk(inner: Block, t: Expr) -> None:
             word = inner.let("word", load(buffer, scalar, fold("add", first_word, t)))
