@@ -19,6 +19,7 @@ from openwork.faults import injected, nth
 from openwork.format.named import coo
 from openwork.io import parts, write_parts
 from openwork.io.out_of_core import conversion
+from openwork.io.out_of_core.external_sort import ExternalSort
 
 RNG = np.random.default_rng(3)
 DENSE = RNG.integers(1, 9, (23, 17)) * (RNG.random((23, 17)) < 0.3) * 0.5
@@ -330,3 +331,25 @@ def test_unsigned_coordinates_are_exact(tmp_path: Path) -> None:
             parts_of = [(tuple(c.astype(dtype) for c in small), [1, 2, 3, 4])]
             write_parts(tmp_path / "b.ow", parts_of, (4, 4), format=format, ordered="//" in format)
             assert ow.read(tmp_path / "b.ow").to_numpy()[small].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts what Linux lists")
+def test_runs_do_not_keep_files_open(tmp_path: Path) -> None:
+    """A limit of 1,024 open files is no limit of the runs of a conversion."""
+    before = len(os.listdir("/proc/self/fd"))
+    dtypes = np.dtype(np.int32), np.dtype(np.float64)
+    with ExternalSort((50, 60), dtypes, 0, 2000, str(tmp_path)) as sort:
+        elements = {}
+        for k in range(40):
+            crd = RNG.integers(0, 50, 10), RNG.integers(0, 60, 10)
+            sort.add(crd, np.full(10, k + 1.0))
+            for i, j in zip(*crd, strict=True):
+                elements[i, j] = elements.get((i, j), 0) + k + 1.0
+        got = {}
+        for columns, values in sort.merged():
+            assert len(os.listdir("/proc/self/fd")) <= before + 6
+            got |= dict(zip(zip(*(c.tolist() for c in columns), strict=True), values.tolist(), strict=True))
+        assert got == elements
+        assert list(got) == sorted(got)
+    assert len(os.listdir("/proc/self/fd")) <= before + 3
+    assert not os.listdir(tmp_path)

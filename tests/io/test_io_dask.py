@@ -144,3 +144,8 @@ def test_damage_is_an_error_of_the_task_that_reads_it(
         np.testing.assert_array_equal(x[:6].compute(scheduler="sync").to_numpy(), DENSE[:6])
         with pytest.raises(ow.FileFormatError, match=r"values.bin, block"):
             x[18:].compute(scheduler="sync")
+
+
+def test_to_file_takes_arrays_of_dask(tmp_path: Path) -> None:
+    with pytest.raises(ow.DTypeError, match="to_file: expected an array of Dask; got: Tensor"):
+        ow.dask.to_file(ow.eye(3), tmp_path / "t.ow")

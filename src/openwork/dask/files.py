@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..advice.units import Size
-from ..errors import FileFormatError, UnsupportedError
+from ..errors import DTypeError, FileFormatError, UnsupportedError
 from ..format import format as parse
 from ..format.expression import Dim
 from ..format.named import coo
@@ -92,7 +92,7 @@ def to_file(x: Any, path: Path_, *, format: object = None, memory: Size | None =
     format, memory : as of `ow.convert`; sorted coordinates by default
 
     Guarantees: the file is written whole, or is as it was. Cost: O(nse) beside that of the blocks.
-    Raises what `io.write_parts` raises.
+    Raises DTypeError for what is no array of Dask, and what `io.write_parts` raises.
     See also: from_file, io.write_parts.
 
     Examples
@@ -102,6 +102,11 @@ def to_file(x: Any, path: Path_, *, format: object = None, memory: Size | None =
     >>> ow.open("B.ow").nse
     4
     """
+
+    if not hasattr(x, "chunks"):
+        raise DTypeError(
+            f"to_file: expected an array of Dask; got: {type(x).__name__}\n  help: ow.write(path, t) writes a Tensor"
+        )
 
     def blocks() -> Iterator[tuple[list[Any], Any]]:
         first = 0

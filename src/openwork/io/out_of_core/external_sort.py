@@ -1,8 +1,10 @@
 """Elements in any order, more than memory holds -> parts in lexicographic order, of which no coordinates repeat.
 
 Runs of as many elements as memory holds are sorted by a conversion to coordinates, which adds up duplicates, and
-written to a temporary folder. They are merged by ranges: samples of all runs give coordinates that cut every run into
-ranges of about the same number of elements in all, and a range, of all runs, is sorted like a run.
+written one behind the other to files of a temporary folder, one for each column: however many runs there are, the
+process has as many files open as there are columns, and twice as many while they are merged. They are merged by ranges:
+samples of all runs give coordinates that cut every run into ranges of about the same number of elements in all, and a
+range, of all runs, is sorted like a run.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -72,7 +74,9 @@ class ExternalSort:
         """the most elements of a run"""
         self._waiting: list[Part] = []
         self._waiting_size = 0
-        self._runs: list[Part] = []
+        self._sizes: list[int] = []
+        """Elements of each run that is written."""
+        self._files: list[IO[bytes]] = []
         self._temporary: str | None = None
         self.added = 0
 
@@ -82,7 +86,8 @@ class ExternalSort:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._runs.clear()
+        for file in self._files:
+            file.close()
         self._waiting.clear()
         free_idle()
         if self._temporary is not None:
@@ -111,17 +116,13 @@ class ExternalSort:
         return sorted_part(self._extents, columns, values, self._fill)
 
     def _write_run(self) -> None:
-        """Sort the elements that wait, and write them to a file for each column."""
+        """Sort the elements that wait, and write each column behind those of the runs before."""
         columns, values = self._sort_waiting()
         if self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix=PREFIX, suffix=".tmp", dir=self._folder)
-        run = [self._file(f"{len(self._runs)}_{k}", c) for k, c in enumerate((*columns, values))]
-        self._runs.append((run[:-1], run[-1]))
-
-    def _file(self, name: str, array: Array) -> Array:
-        """Write an array -> it, mapped."""
-        path = os.path.join(self._temporary or "", name)
-        with open(path, "x+b", buffering=0) as file:
+            names = (os.path.join(self._temporary, str(k)) for k in range(len(columns) + 1))
+            self._files += [open(name, "x+b", buffering=0) for name in names]  # noqa: SIM115
+        for file, array in zip(self._files, (*columns, values), strict=True):
             data = memoryview(array.view(np.uint8).data)
             for first in range(0, len(data), _PIECE):
                 here().check()
@@ -129,21 +130,31 @@ class ExternalSort:
                 piece = data[first : first + _PIECE]
                 while piece:
                     piece = piece[file.write(piece) :]
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), array.dtype)
+        self._sizes.append(int(values.size))
+
+    def _runs(self) -> list[Part]:
+        """The runs, mapped: every file once."""
+        index, scalar = self._dtypes
+        types = [index] * len(self._extents) + [scalar]
+        maps = [mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) for file in self._files]
+        whole = [np.frombuffer(pages, dtype) for pages, dtype in zip(maps, types, strict=True)]
+        ends = np.cumsum(self._sizes).tolist()
+        parts = [[c[end - size : end] for c in whole] for size, end in zip(self._sizes, ends, strict=True)]
+        return [(columns[:-1], columns[-1]) for columns in parts]
 
     def merged(self, progress: Callable[[int, int], object] | None = None) -> Iterator[Part]:
         """The elements in order, in parts that memory holds; duplicates are added up."""
-        if not self._runs:
+        if not self._sizes:
             if self._waiting:
                 yield self._sort_waiting()
             return
         if self._waiting:
             self._write_run()
-        total, done = sum(values.size for _, values in self._runs), 0
-        starts = [0] * len(self._runs)
-        for cut in (*self._cuts(total), None):
-            ends = [r[1].size if cut is None else _lower_bound(r[0], cut) for r in self._runs]
-            pieces = [(r, slice(a, b)) for r, a, b in zip(self._runs, starts, ends, strict=True) if a < b]
+        total, done, runs = sum(self._sizes), 0, self._runs()
+        starts = [0] * len(runs)
+        for cut in (*self._cuts(runs, total), None):
+            ends = [r[1].size if cut is None else _lower_bound(r[0], cut) for r in runs]
+            pieces = [(r, slice(a, b)) for r, a, b in zip(runs, starts, ends, strict=True) if a < b]
             if pieces:
                 columns = [np.concatenate([r[0][k][part] for r, part in pieces]) for k in range(len(self._extents))]
                 values = np.concatenate([r[1][part] for r, part in pieces])
@@ -156,11 +167,11 @@ class ExternalSort:
                     progress(done, total)
             starts = ends
 
-    def _cuts(self, total: int) -> list[tuple[int, ...]]:
+    def _cuts(self, runs: Sequence[Part], total: int) -> list[tuple[int, ...]]:
         """Coordinates that cut the runs into ranges of less elements than a run has, in increasing order."""
         samples: list[Array] = []
         weights: list[Array] = []
-        for columns, values in self._runs:
+        for columns, values in runs:
             step = max(values.size // _SAMPLES, 1)
             samples.append(np.stack([np.asarray(c[::step], np.int64) for c in columns]))
             weights.append(np.full(samples[-1].shape[1], step))
