@@ -248,3 +248,12 @@ Examples
         "1",
         "```",
     ]
+
+
+def test_the_model_of_many_machines_is_the_pages() -> None:
+    """The table of docs/scale.md is what its command prints."""
+    done = subprocess.run(
+        [sys.executable, "benchmarks/scale_model.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert len(done.stdout.splitlines()) == 9
+    assert done.stdout in (DOCS / "scale.md").read_text()
