@@ -553,3 +553,23 @@ def test_bytes_are_of_conversions_only_where_there_are_some() -> None:
     assert len([s for s in several.steps if not s.heads]) > 1
     assert "in all" in str(several)
     assert "for conversions" not in str(several)
+
+
+def test_torch_functions_of_lazy_tensors_are_those_of_the_values() -> None:
+    torch = pytest.importorskip("torch")
+    dense = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
+    t = ow.asarray(dense, format="csr")
+    for got, want in (
+        (torch.sin(ow.lazy(t) * 2), torch.sin(dense * 2)),
+        (torch.cat([ow.lazy(t), t]), torch.cat([dense, dense])),
+        (torch.sin(ow.lazy(ow.asarray(dense.numpy(), format="csr"))), torch.sin(dense)),
+        (torch.matmul(ow.lazy(t), dense), dense @ dense),
+    ):
+        assert torch.allclose(torch.as_tensor(np.asarray(got.to_dense())), want)
+
+
+def test_lazy_tensors_are_not_assigned_to() -> None:
+    x = ow.lazy(ow.eye(3, format="csr")) * 2
+    with pytest.raises(ow.UnsupportedError, match=r"A\[key\] = value of a lazy expression, which has no memory"):
+        x[0, 0] = 1
+    assert x.at[0, 0].set(5).sum() == 9

@@ -140,8 +140,34 @@ class Lazy(Operators, LazyMethods):
         result: Tensor = self.compute()[key]
         return result
 
+    def __setitem__(self, key: Any, values: Any) -> None:
+        raise UnsupportedError(
+            "A[key] = value of a lazy expression, which has no memory\n  help: ow.compute(A).at[key].set(value)"
+        )
+
+    @property
+    def at(self) -> Any:
+        """As of the value."""
+        return self.compute().at
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """torch's functions, of the values."""
+        return func(*_computed(args), **_computed(kwargs or {}))
+
     def __repr__(self) -> str:
         return f"lazy({show(self)})"
+
+
+def _computed(x: Any) -> Any:
+    """An argument, with the values of the lazy tensors in it."""
+    if isinstance(x, dict):
+        return {key: _computed(value) for key, value in x.items()}
+    if type(x) in (tuple, list):
+        return type(x)(map(_computed, x))
+    return x.compute() if is_lazy(x) else x
 
 
 _NOT_COMPUTED = object()
