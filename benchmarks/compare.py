@@ -191,7 +191,7 @@ def written(path: str, head: list[str], tables: list[tuple[str, list[str], list[
     old = place.read_text(encoding="utf-8") if place.exists() else "# Benchmarks\n\n"
     if begin in old:
         before, rest = old.split(begin, 1)
-        text = before + text + rest.split(end + "\n", 1)[1]
+        text = before + text + rest.partition(end + "\n")[2]
     else:
         text = old + ("" if old.endswith("\n\n") else "\n") + text
     place.write_text(text, encoding="utf-8")

@@ -38,9 +38,11 @@ def installed(threads: int) -> dict[str, str]:
         warnings.simplefilter("ignore")
         for name, (module, distribution) in PEERS.items():
             try:
+                if name == "graphblas":
+                    _ = import_module(module).ss.config  # it is loaded at the first use: a missing backend shows then
                 import_module(module)
                 found[name] = metadata.version(distribution)
-            except (ImportError, OSError, metadata.PackageNotFoundError):
+            except (ImportError, OSError, AttributeError, metadata.PackageNotFoundError):
                 continue
     return found
 

@@ -103,7 +103,7 @@ def product(a: Matrix) -> Iterator[Row]:
 
 
 def dense_products(a: Matrix) -> Iterator[Row]:
-    """SpMM and SDDMM of rank 32, and the product under a mask."""
+    """Products with a vector, SpMM and SDDMM of rank 32, and the product under a mask."""
     import openwork as ow
 
     rows, cols = a.csr.shape
@@ -138,6 +138,14 @@ def dense_products(a: Matrix) -> Iterator[Row]:
         found.data = out
         return found
 
+    y, z = rng.standard_normal(cols), rng.standard_normal(rows)
+    runs: dict[str, Run] = {
+        "openwork": lambda: a.openwork @ y,
+        "scipy": lambda: a.csr @ y,
+        "torch": lambda: a.torch @ torch_of(y),
+    }
+    yield Row("A @ x", runs, close)
+    yield Row("A.T @ x", {"openwork": lambda: a.openwork.T @ z, "scipy": lambda: a.csr.T @ z}, close)
     yield Row(
         f"A @ X, {RANK} columns",
         {

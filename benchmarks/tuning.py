@@ -101,4 +101,6 @@ def main(name: str, values: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3 or sys.argv[1] not in CALLS:
+        sys.exit(f"usage: python benchmarks/tuning.py NAME VALUE [VALUE ...]\nnames: {', '.join(CALLS)}")
     main(sys.argv[1], sys.argv[2:])

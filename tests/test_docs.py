@@ -257,3 +257,20 @@ def test_the_model_of_many_machines_is_the_pages() -> None:
     )
     assert len(done.stdout.splitlines()) == 9
     assert done.stdout in (DOCS / "scale.md").read_text()
+
+
+def test_tables_of_benchmarks_can_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`compare.py --write docs/benchmarks.md` replaces its section, and nothing else of the page."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import compare
+
+    text = (DOCS / "benchmarks.md").read_text()
+    begin, end = "<!-- compare: 1 thread -->", "<!-- end -->"
+    assert text.count("<!-- compare:") == text.count(end)
+    copy = tmp_path / "benchmarks.md"
+    copy.write_text(text + "after\n")
+    compare.written(str(copy), ["1 thread", "today"], [("U5", ["U5", "ratio"], [["A + B", "2"]], [])])
+    found = copy.read_text()
+    assert found.startswith(text.split(begin)[0])
+    assert found.endswith(text.split(end + "\n")[1] + "after\n")
+    assert found.count("| A + B | 2 |") == 1
