@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import openwork as ow
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 WRITTEN = [*sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("coming-from/*.md"))]
@@ -274,3 +276,18 @@ def test_tables_of_benchmarks_can_be_replaced(tmp_path: Path, monkeypatch: pytes
     assert found.startswith(text.split(begin)[0])
     assert found.endswith(text.split(end + "\n")[1] + "after\n")
     assert found.count("| A + B | 2 |") == 1
+
+
+def test_names_of_the_namespace_are_there() -> None:
+    """What the pages call `ow.name` or `ow.module.name` is a public name."""
+    for needed in ("torch", "dask", "distributed"):
+        pytest.importorskip(needed)
+    wrong = []
+    for page in (ROOT / "README.md", *WRITTEN):
+        for name in sorted(set(re.findall(r"(?<![\w./])ow\.([a-zA-Z_]\w*(?:\.[a-zA-Z_]\w*)?)", page.read_text()))):
+            found: Any = ow
+            for part in name.split("."):
+                found = getattr(found, part, None)
+            if found is None:
+                wrong.append(f"{page.name}: ow.{name}")
+    assert wrong == []
