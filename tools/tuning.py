@@ -16,11 +16,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "tuning.md"
 HEAD = """# Tuned numbers
 
-Every number that decides between two ways to compute the same result, for developers of openwork. The page is written by `python tools/tuning.py`
-from `src/openwork/tuning.py`; change a number there. *Where from* says what the value is on a machine (caches of 32 KiB
-and 1 MiB, cache lines of 64 bytes, AVX-512), what was measured, or which commit set it; a value with a commit alone was
-not compared with others since. `python benchmarks/tuning.py NAME VALUE ...` times other values of some; without
-arguments it lists these. Limits that make nothing faster (extents, depths, bytes of a file) are in the modules that need them.
+These are the numbers that decide between two ways to compute the same result, for developers of openwork. The page is
+written by `python tools/tuning.py` from `src/openwork/tuning.py`; change a number there. *Where from* says what the
+value is on a machine (caches of 32 KiB and 1 MiB, cache lines of 64 bytes, AVX-512), what was measured, or which commit
+set it; a value with a commit alone was not compared with others since. `python benchmarks/tuning.py NAME VALUE ...`
+times other values of some; without arguments it lists these. Limits that make nothing faster (extents, depths, bytes of
+a file) are in the modules that need them.
 
 | name | value | of what | what it decides | where from | read in |
 | --- | ---: | --- | --- | --- | --- |
