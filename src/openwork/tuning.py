@@ -97,6 +97,11 @@ PACKED_BLOCK = _tuned(
     32 << 10, "bytes", "of a dense operand's register tiles that such a block reads",
     "the same, batch 32: 9.8 ms without blocks, 8.8 by 32 KiB, 9.3 by 24; batch 128: 52, 25; 512: 778, 155",
 )  # fmt: skip
+PACKED_REREAD = _tuned(
+    64, "reads", "of an element of half precision, on average, from which on products of n:m formats convert it once",
+    "4096 x 4096 of 2:4, batch 32: bfloat16 12.7 ms, converted 9.2, float16 13.9 and 8.5; batch 128: 47 and 26, "
+    "44 and 24; 64 x 64 is 6 us slower; formats without blocks gain nothing, as memory bounds their reads",
+)  # fmt: skip
 PACKED_ELEMENTS = _tuned(
     256, "elements", "of an n:m format from which on products read packed coordinates",
     "4096 x 4096 of 2:4: packing takes 2.1 ms of bytes and 5 of int32, a product with a vector 2.5",
@@ -104,6 +109,10 @@ PACKED_ELEMENTS = _tuned(
 PACKED_PREFETCH = _tuned(
     16, "reads", "of packed coordinates, ahead of which the values of an n:m row are prefetched",
     "4096 x 4096 of 2:4, float32, batch 1: 2.7 ms without, 2.4 by 8, 2.3 by 16 and 32; dense 4.7",
+)  # fmt: skip
+PACKED_BYTES_AHEAD = _tuned(
+    256, "bytes", "of a row's packed coordinates in the next block, at most, that are prefetched",
+    "4096 x 4096 of 2:4, float32, in C: batch 32 8.1 ms without, 7.4 with; batch 128 22.2, 21.1",
 )  # fmt: skip
 PERMUTED_VECTORS = _tuned(
     8, "vectors", "at most that the lanes of a vector of n:m elements are taken from",

@@ -120,12 +120,15 @@ def test_panels_of_blocks_by_the_interpreter(count: int, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(y, dense.reshape(9, -1) @ x)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("columns", [24, *(pytest.param(n, marks=pytest.mark.slow) for n in (40, 130, 300))])
-def test_products_of_several_panels(columns: int) -> None:
-    A, dense = matrix(261, 53, 2, 4, "float32")
-    x = np.random.default_rng(3).integers(-9, 10, (dense.shape[1], columns)).astype("float32")
-    np.testing.assert_array_equal(A @ x, dense @ x)
-    np.testing.assert_array_equal(np.ascontiguousarray(x.T) @ A.T, (dense @ x).T)
+def test_products_of_several_panels(columns: int, dtype: str) -> None:
+    """Sums are exact, and rounded to half precision once."""
+    A, dense = matrix(261, 53, 2, 4, dtype)
+    x = np.random.default_rng(3).integers(-9, 10, (dense.shape[1], columns)).astype(dtype)
+    expected = (dense.astype("float32") @ x.astype("float32")).astype(dtype)
+    np.testing.assert_array_equal(A @ x, expected)
+    np.testing.assert_array_equal(np.ascontiguousarray(x.T) @ A.T, expected.T)
 
 
 def test_which_products_take_packed_coordinates() -> None:

@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from .. import tuning
 from ..compiler.single.factors import identity
 from ..ir.index import Assignment
 from ..storage.buffers import Array, address, cast, empty, itemsize
 from ..storage.storage import Storage
 from . import trace
 from .gradient_hook import differentiable
+from .packed_coordinates import packs
 from .prepared import PreparedCall, key_of, recall, remember, sparse_operand
 from .promote import compute_scalar
 from .single_operand import Problem, bind_operands, prepare
@@ -19,6 +21,8 @@ from .strided import Strided, contiguous_along, new_output, on_lines, strided
 from .widths import cut, rounded
 
 __all__ = ["contract", "sample"]
+
+REREAD = tuning.PACKED_REREAD
 
 
 def _buffers(stmt: Assignment, values: Mapping[str, Any], *_: Any) -> list[Array]:
@@ -35,6 +39,8 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
     """
     scalar = compute_scalar(out_scalar)
     storage = sparse_operand(values)
+    if scalar != out_scalar and packs(storage):
+        values = _widened(stmt, values, storage, scalar)
     key = key_of(stmt, scalar, values)
     prepared_call = recall(storage, key)
     if prepared_call is None and (rounded_operands := rounded(stmt, values, storage, scalar)) is not None:
@@ -59,6 +65,8 @@ def sample(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Stor
     """Evaluate a statement at the stored elements of its sparse operand: a storage that shares the structure."""
     scalar = compute_scalar(out_scalar)
     storage = sparse_operand(values)
+    if scalar != out_scalar and packs(storage):
+        values = _widened(stmt, values, storage, scalar)
     key = key_of(stmt, f"{scalar} shared", values)
     prepared_call = recall(storage, key)
     if prepared_call is None and (rounded_operands := rounded(stmt, values, storage, f"{scalar} shared")) is not None:
@@ -73,6 +81,20 @@ def sample(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Stor
     if n and 0 not in storage.shape:
         _launch(prepared_call, problem, values, result, storage, key)
     return result if scalar == out_scalar else storage.with_values(cast(out, out_scalar), 0)
+
+
+def _widened(stmt: Assignment, values: Mapping[str, Any], storage: Storage, scalar: str) -> Mapping[str, Any]:
+    """The operands of a product of an n:m format, dense ones of half precision in the scalar type that is computed in:
+    rows read their elements from the first cache again and again, and would convert them each time."""
+    driver = next(a for a in stmt.accesses if values[a.tensor] is storage)
+    extents = dict(zip(driver.indices, storage.shape, strict=True))
+    result = dict(values)
+    for access in stmt.accesses:
+        view = values[access.tensor]
+        read = REREAD * math.prod(extents.get(i, 1) for i in access.indices)
+        if isinstance(view, Strided) and compute_scalar(view.scalar) != view.scalar and storage.positions[-1] >= read:
+            result[access.tensor] = strided(cast(view.owner, scalar))
+    return result
 
 
 def _launch(

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reads", "lower_packed", "reads_of"]
 
-AHEAD = tuning.PACKED_PREFETCH
-LINE, MOST_LINES = 64, 4
+AHEAD, BYTES_AHEAD = tuning.PACKED_PREFETCH, tuning.PACKED_BYTES_AHEAD
 
 
 def lower_packed(lowering: _SingleOperand, block: Block, walk: Walk) -> None:
@@ -124,8 +123,8 @@ class _PackedGroups:
         if reads.is_last is not None:
             panel = fold("mul", words, const(lowering.plan.panel))
             later = fold("add", first_word, op("select", reads.is_last, panel, reads.stop))
-            line = LINE * 8 // self.unit
-            steps = range(0, min(lowering.plan.reads, MOST_LINES * line), line)
+            line, most = 64 * 8 // self.unit, BYTES_AHEAD * 8 // self.unit
+            steps = range(0, min(lowering.plan.reads, most), line)
             block.stmts += [Prefetch(buffer, fold("add", later, const(k))) for k in steps]
 
         def chunk(inner: Block, t: Expr) -> None:
