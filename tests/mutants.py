@@ -3,8 +3,9 @@
     python -m tests.mutants --count 300 --seed 7 --jobs 2
 
 Which tests execute which lines is recorded once per state of the tree, by a run of the whole suite (about twice its
-time). Each mutant then stands in a scratch copy; its tests run from the quickest to the slowest, at most --limit CPU
-seconds of them, and stop at the first failure. A run that was cut off goes on where it was. Nothing is written in the tree.
+time). The quickest tests of each mutant are tried first, in a fork of one process that has collected them all; what they
+do not notice then stands in a scratch copy, where its tests run from the quickest to the slowest, at most --limit CPU
+seconds of them. Both stop at the first failure. A run that was cut off goes on where it was. Nothing is written in the tree.
 """
 
 from __future__ import annotations
@@ -24,13 +25,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .mutation.changes import Change, changes, makes_sense
+from .mutation.in_process import InProcess, Trial
 from .mutation.record import Record
-from .mutation.trial import Place, Running, preload
+from .mutation.trial import Place, Running, options_of_pytest, preload
 
 ROOT = Path(__file__).resolve().parent.parent
 _FIRST = 40
 """Tests in the first part, the quickest: mutants that matter mostly die here, before slower files are imported."""
+_SECONDS_IN_FORKS = 15.0
+"""CPU seconds of tests of one mutant in a fork, as recorded."""
+_ENVIRONMENT_OF_FORKS = {
+    "OPENWORK_DATA": "/nonexistent", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "OMP_NUM_THREADS": "1",  # a fork has none of the threads that its parent started
+}  # fmt: skip
 _MODULES = "pytest,_pytest.assertion.rewrite,xdist,hypothesis,numpy,scipy.sparse,llvmlite.binding,torch,pandas,networkx"
 
 
@@ -51,9 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     state.mkdir(parents=True, exist_ok=True)
     print(f"state: {state}", flush=True)
     record = _recorded(root, state, options)
-    preload(options.modules.split(","))
     mutants = list(_drawn(root / options.source, record, options))
     results = state / f"results-{options.seed}.jsonl"
+    _try_in_forks(root, mutants, record, results, options)
+    preload(options.modules.split(","))
     _try_all(root, mutants, record, results, options)
     return _report(mutants, results, options)
 
@@ -140,6 +151,47 @@ def _drawn(source: Path, record: Record, options: argparse.Namespace) -> Iterato
         if left and (key[2] != "name" or draw.random() < share) and makes_sense(change, texts[key[0]]):
             left -= 1
             yield Mutant(key[0], change, tuple(record.tests(key[0], change.lines, change.body)))
+
+
+def _try_in_forks(
+    root: Path, mutants: Sequence[Mutant], record: Record, results: Path, options: argparse.Namespace
+) -> None:
+    """Results of what forks of one process notice."""
+    done = set(_read(results))
+    trials = [
+        Trial(m.file, m.change, tuple(next(_parts(m.tests, record, _SECONDS_IN_FORKS))))
+        for m in mutants
+        if m.tests and _name(m) not in done
+    ]
+    counts = {_name(m): len(m.tests) for m in mutants}
+    end = time.monotonic() + 60 * options.until if options.until else float("inf")
+
+    def tell(trial: Trial) -> None:
+        if trial.verdict not in ("killed", "crashed"):
+            return
+        name = f"{trial.file}:{trial.change}"
+        answer = {
+            "name": name, "verdict": trial.verdict, "seconds": round(trial.seconds, 1), "tried": len(trial.tests), "tests": counts[name],
+            "change": asdict(trial.change), "file": trial.file, "log": trial.by,
+        }  # fmt: skip
+        with results.open("a", encoding="utf-8") as out:
+            print(json.dumps(answer), file=out)
+        print(f"{trial.verdict:9} {trial.seconds:6.1f} s  {name}", flush=True)
+
+    pid = os.fork() if trials else 0
+    if pid:
+        os.waitpid(pid, 0)
+    elif trials:
+        try:
+            sys.path[:0] = [str((root / options.source).parent), str(root / options.tests)]
+            os.environ.update(_ENVIRONMENT_OF_FORKS)
+            os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
+            os.chdir(root)
+            plugin = InProcess(trials, root / options.source, options.jobs, tell, end)
+            files = sorted({test.partition("::")[0] for trial in trials for test in trial.tests})
+            pytest.main([*options_of_pytest(), "-s", *files], plugins=[plugin])
+        finally:
+            os._exit(0)
 
 
 def _try_all(root: Path, mutants: Sequence[Mutant], record: Record, results: Path, options: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ if sys.platform == "win32":
     pytest.skip("mutants run in forks", allow_module_level=True)
 
 from mutation.changes import changes, makes_sense
+from mutation.in_process import changed_code
 
 ROOT = Path(__file__).parent.parent
 TEXT = '''"""Not changed: 1 + 1."""
@@ -85,6 +86,17 @@ def test_what_is_changed() -> None:
     assert [str(c) for c in changes(TEXT) if c.line == 9] == [
         '9 [statement dropped]: raise ValueError(f"not {x + 1} changed") -> pass'
     ]
+
+
+def test_code_that_a_fork_gives_its_functions() -> None:
+    """The changed function alone, under its name and first line, lines after the change where they were."""
+    text = "def one(x):\n    return max(\n        x,\n        2,\n    )\n\n\ndef two(x):\n    return lambda: x + 1\n"
+    (taken,) = [c for c in changes(text) if c.kind == "result dropped" and c.line == 2]
+    ((name, code),) = changed_code(text, taken, "file.py").items()
+    assert name == ("one", 1)
+    assert code.co_consts == (None,)
+    (added,) = [c for c in changes(text) if c.kind == "operator"]
+    assert set(changed_code(text, added, "file.py")) == {("two", 8), ("two.<locals>.<lambda>", 9)}
 
 
 def test_changes_of_texts_that_are_not_ascii() -> None:

@@ -18,6 +18,7 @@ _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }  # fmt: skip
+_COMMUTATIVE = {"max", "min", "np.maximum", "np.minimum", "np.multiply", "np.add", "math.gcd", "math.lcm"}
 _NAMED_BY_MACHINES = {"__all__", "__slots__", "__match_args__"}
 Functions = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -227,11 +228,11 @@ class _Finder:
 
     def call(self, e: ast.Call) -> Iterator[Change]:
         for at, (one, two) in enumerate(zip(e.args, e.args[1:], strict=False)):
-            if not isinstance(one, ast.Starred) and not isinstance(two, ast.Starred):
+            if not isinstance(one, ast.Starred) and not isinstance(two, ast.Starred) and not _commutes(e):
                 args = [*e.args[:at], two, one, *e.args[at + 2 :]]
                 yield self.other(e, "arguments swapped", ast.Call(e.func, args, e.keywords))
         for at, keyword in enumerate(e.keywords):
-            if keyword.arg is not None:
+            if keyword.arg is not None and keyword.arg != "strict":  # which asserts, and gives nothing
                 rest = e.keywords[:at] + e.keywords[at + 1 :]
                 yield self.other(e, "argument dropped", ast.Call(e.func, e.args, rest))
 
@@ -244,6 +245,11 @@ class _Finder:
                 yield self.change(e, "constant", f"({e.value - 1})")
             case float():
                 yield self.change(e, "constant", f"({e.value + 1!r})")
+
+
+def _commutes(e: ast.Call) -> bool:
+    """Whether the call's arguments are numbers or arrays in any order."""
+    return not e.keywords and ast.unparse(e.func) in _COMMUTATIVE
 
 
 def _is_none(e: ast.expr) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Place", "Running", "preload"]
+__all__ = ["Place", "Running", "options_of_pytest", "preload"]
 
 _MEMORY = 16 << 30
 _PATIENCE = 8
@@ -46,9 +46,10 @@ def preload(names: Sequence[str]) -> None:
             __import__(name)
 
 
-def _plugins() -> list[str]:
+def options_of_pytest() -> list[str]:
+    """Options of a run that no plugin of the user's changes."""
     found = [name for name in ("pytest_timeout", "_hypothesis_pytestplugin") if importlib.util.find_spec(name)]
-    return [option for name in found for option in ("-p", name)]
+    return [*_OPTIONS, *(option for name in found for option in ("-p", name))]
 
 
 class Place:
@@ -101,7 +102,7 @@ class Place:
             os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # which takes half a second
             import pytest
 
-            code = int(pytest.main([*_OPTIONS, *_plugins(), f"@{self.root / 'chosen'}"]))
+            code = int(pytest.main([*options_of_pytest(), f"@{self.root / 'chosen'}"]))
         finally:
             os._exit(code)
 
