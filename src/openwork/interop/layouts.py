@@ -155,7 +155,7 @@ def _coordinate_rows(indices: Any, data: Array) -> tuple[Sequence[Array], int]:
         for k, x in enumerate(rows):
             check_integers(x, f"indices[{k}]", k > 0)
         return rows, lengths[0]
-    if isinstance(indices, tuple | list) and [np.ndim(x) for x in indices if isinstance(x, tuple | list)][-1:] == [2]:
+    if _is_pair_of_scipy(indices):
         raise ShapeError(
             "sparse_coo_tensor: expected indices and then values; got one pair of values and coordinates, as SciPy's"
             "\n  help: sparse_coo_tensor(coordinates, values, size)"
@@ -167,6 +167,17 @@ def _coordinate_rows(indices: Any, data: Array) -> tuple[Sequence[Array], int]:
             "3.3", "indices have axes (sparse_dim, nse)", "2 axes", str(tuple(array.shape)), "nest them once more"
         )
     return [array[k] for k in range(len(array))], int(array.shape[1])
+
+
+def _is_pair_of_scipy(indices: Any) -> bool:
+    """Whether these are values and the coordinates of each dimension, `(values, (rows, columns))`."""
+    if not (isinstance(indices, tuple | list) and len(indices) == 2):
+        return False
+    values, coordinates = ([x] if isinstance(x, int | float | complex) else x for x in indices)
+    nested = isinstance(coordinates, tuple | list) and any(
+        isinstance(x, tuple | list) or np.ndim(x) for x in coordinates
+    )
+    return nested and getattr(values, "ndim", 1) == 1 and not any(isinstance(x, tuple | list) for x in values)
 
 
 def _smallest_extent(row: Array) -> int:
