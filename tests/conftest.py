@@ -85,7 +85,11 @@ def pytest_make_collect_report(collector: pytest.Collector) -> pytest.CollectRep
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup() -> Iterator[None]:
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    """A case over torch buffers, which its parameter `like` or `library` says, is skipped without torch."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if "torch" in (parameters.get("like"), parameters.get("library")):
+        pytest.importorskip("torch")
     return (yield from _skipped_wherewhy_skipped())
 
 

@@ -148,6 +148,8 @@ def test_lists_of_dims_are_axes_of_torchs_tensors():
 def test_whatever_has_an_index(name, parameter):
     if name in ("read", "convert", "assemble"):
         pytest.skip("needs a file, or buffers of that shape")
+    if name.startswith("plot."):
+        pytest.importorskip("matplotlib")
     found = bound(name, parameter)
     right = found.arguments[parameter]
     plain = run(name, found)

@@ -22,7 +22,6 @@ import pytest
 
 import openwork as ow
 from openwork import decomposition, graph, linalg
-from openwork.dask.partition import length, partition
 
 distributed = pytest.importorskip("distributed")
 
@@ -31,6 +30,7 @@ import dask.array as da  # noqa: E402
 
 from openwork.dask import BlockMatrix, BlockTensor  # noqa: E402
 from openwork.dask.block import Block  # noqa: E402
+from openwork.dask.partition import length, partition  # noqa: E402
 from openwork.dask.runner import LostWorkerError, _read, attended  # noqa: E402
 
 _draw = np.random.default_rng(0)

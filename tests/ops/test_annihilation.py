@@ -106,7 +106,11 @@ def test_expressions(text: str, large: float) -> None:
 def test_dtypes(dtype: str) -> None:
     a = tensor(X.astype("float32"), "csr")
     b = np.where(np.isfinite(Y), Y, 0).astype(dtype)
-    for found in (b, np.where(Y == INF, 30000, b).astype(dtype), *([Y.astype(dtype)] if dtype[0] in "fc" else [])):
+    for found in (
+        b,
+        np.where(Y == INF, np.int64(30000), b).astype(dtype),
+        *([Y.astype(dtype)] if dtype[0] in "fc" else []),
+    ):
         same(a * tensor(found, "csr"), a.to_numpy() * found)
         same(a * found, a.to_numpy() * found)
 

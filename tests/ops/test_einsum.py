@@ -429,6 +429,7 @@ def test_one_operand_has_the_dtype_of_the_semiring(spec: str) -> None:
 @pytest.mark.parametrize("text", ["ii", "ij->j", "ij->", "ii->i", "ij,ij->j", "ij,jk->ik"])
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
 def test_the_dtype_over_torch_is_that_of_the_operands_in_any_format(spec: str, text: str, dtype: str) -> None:
+    pytest.importorskip("torch")
     a = np.array([[100, 0], [3, 120]], dtype)
     t = ow.asarray(ow.asarray(a, format=spec), like="torch")
     found = ow.einsum(text, *[t] * (1 + text.count(",")))
@@ -441,6 +442,7 @@ def test_the_dtype_over_torch_is_that_of_the_operands_in_any_format(spec: str, t
 @pytest.mark.parametrize("dense", ["Tensor", "array"])
 def test_products_of_dense_operands_over_torch_in_the_promoted_dtype(pair: Any, name: str, dense: str) -> None:
     """torch's own have one dtype, and none of bool."""
+    pytest.importorskip("torch")
     a, b = (np.array([[1, 0, 2], [0, 3, 0], [1, 1, 0]]).astype(dtype) for dtype in pair)
     t, u = (ow.asarray(ow.asarray(x), like="torch") for x in (a, b))
     u = u if dense == "Tensor" else u.to_dense()

@@ -564,6 +564,7 @@ def test_a_resized_array_is_noticed_after_many_questions() -> None:
                 A.to_dense()
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")
 def test_an_array_that_is_another_view_of_its_memory_is_no_change() -> None:
     A, parts = over_numpy()
     asked_often(A)

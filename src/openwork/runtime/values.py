@@ -45,9 +45,11 @@ _TORCH = {"min": "minimum", "max": "maximum", "conj": "conj_physical", "bnot": "
 
 
 def _erf(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """SciPy's error function; half precision is computed in single."""
+    """SciPy's error function, in float64 of integers and bool; half precision is computed in single."""
     from scipy.special import erf
 
+    if x.dtype.kind in "biu":
+        return erf(x.astype(np.float64))  # type: ignore[no-any-return]
     half = x.dtype == np.float16
     result: np.ndarray[Any, Any] = erf(x.astype(np.float32) if half else x)
     return result.astype(np.float16) if half else result
