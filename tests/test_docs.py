@@ -209,6 +209,16 @@ def test_the_gallery_runs(path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+def test_a_bar_in_a_summary_ends_no_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`x1 | x2` of `bitwise_or` stands in the table of names."""
+    monkeypatch.setattr(sys, "path", [str(DOCS / "_site"), str(ROOT / "tools"), *sys.path])
+    from reference_pages import Entry, page
+
+    entries = tuple(Entry(f"openwork.f{k}", "function", "()", "`x1 | x2` of integers.") for k in range(5))
+    rows = [line for line in page("Five", "", entries).splitlines() if line.startswith("| `f")]
+    assert rows == [f"| `f{k}` | `x1 \\| x2` of integers. |" for k in range(5)]
+
+
 def test_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(DOCS / "_site"), *sys.path])
     from docstrings import markdown

@@ -57,7 +57,11 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
     all_ = blocks()
     found: dict[str, tuple[str, str, tuple[Entry, ...]]] = {}
     for key, title in CHAPTERS.items():
-        mine = tuple(_operation(o) for o in all_ if key in o.module.split("."))
+        mine = tuple(
+            _operation(o)
+            for o in sorted(all_, key=lambda o: o.name)
+            if key in o.module.split(".")
+        )
         if mine:
             found[key] = (title, "", mine)
     found["tensor"] = ("The tensor", "", _with_members("openwork.Tensor", ow.Tensor))
@@ -345,6 +349,7 @@ def page(title: str, head: str, entries: tuple[Entry, ...]) -> str:
                 markdown(" ".join(entry.doc.split("\n\n")[0].split()))
                 .strip()
                 .replace("\n", " ")
+                .replace("|", "\\|")
             )
             out.append(f"| `{entry.name.removeprefix('openwork.')}` | {summary} |")
         out.append("")
