@@ -410,3 +410,23 @@ def test_the_header_of_a_store(tmp_path: Path) -> None:
         "float64",
         3,
     )
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="pages are looked up as Linux tells them")
+def test_pages_are_no_memory_of_the_process_where_that_is_limited(tmp_path: Path) -> None:
+    """Pages that are copied when they are written to count in RLIMIT_DATA, whole: under it they can only be read."""
+    import resource
+
+    path = tmp_path / "a.ow"
+    ow.write(path, ow.asarray(np.eye(5), format="csr"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    for limit, pages in ((1 << 40, {"r--s"}), (soft, {"rw-p"})):
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+        try:
+            t = ow.open(path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        assert {line.split()[1] for line in lines if str(path) in line} == pages
+        np.testing.assert_array_equal(t.to_numpy(), np.eye(5))
+        del t
