@@ -2157,6 +2157,34 @@ def broadcast_to(x: MaskedTensor, /, shape: Sequence[int], *, grad: str | None =
 @overload
 def broadcast_to(x: Any, /, shape: Sequence[int], *, grad: str | None = None) -> Tensor: ...
 @overload
+def repeat(x: MaskedTensor, repeats: Any, /, *, axis: int | None = None, grad: str | None = None) -> MaskedTensor:
+    """Each element along `axis` repeated: `repeats` times, or as often as the entry of an array says.
+
+    Without `axis` the elements in row-major order.
+
+    Cost: O(nse of the result).
+    See also: tile.
+
+    Examples
+    --------
+    >>> ow.repeat(ow.asarray([0, 2], format="coo"), 2).to_numpy()
+    array([0, 0, 2, 2])"""
+@overload
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None, grad: str | None = None) -> Tensor: ...
+@overload
+def tile(x: MaskedTensor, repetitions: int | Sequence[int], /, *, grad: str | None = None) -> MaskedTensor:
+    """`x` laid side by side with itself, `repetitions` times along each dimension.
+
+    Cost: O(nse of the result).
+    See also: repeat, broadcast_to.
+
+    Examples
+    --------
+    >>> ow.tile(ow.asarray([0, 2], format="coo"), 2).to_numpy()
+    array([0, 2, 0, 2])"""
+@overload
+def tile(x: Any, repetitions: int | Sequence[int], /, *, grad: str | None = None) -> Tensor: ...
+@overload
 def copy(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor:
     """The same tensor in buffers of its own, structure included: nothing that is done to one changes the other.
 
@@ -2241,21 +2269,6 @@ def permute_dims(x: MaskedTensor, /, axes: Sequence[int], *, grad: str | None = 
 @overload
 def permute_dims(x: Any, /, axes: Sequence[int], *, grad: str | None = None) -> Tensor: ...
 @overload
-def repeat(x: MaskedTensor, repeats: Any, /, *, axis: int | None = None, grad: str | None = None) -> MaskedTensor:
-    """Each element along `axis` repeated: `repeats` times, or as often as the entry of an array says.
-
-    Without `axis` the elements in row-major order.
-
-    Cost: O(nse of the result).
-    See also: tile.
-
-    Examples
-    --------
-    >>> ow.repeat(ow.asarray([0, 2], format="coo"), 2).to_numpy()
-    array([0, 0, 2, 2])"""
-@overload
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None, grad: str | None = None) -> Tensor: ...
-@overload
 def reshape(x: MaskedTensor, /, shape: int | Sequence[int], *, order: str = 'C', copy: _builtins.bool | None = None, grad: str | None = None) -> MaskedTensor:
     """The elements, in row-major order, in another shape; one extent may be -1.
 
@@ -2316,19 +2329,6 @@ def swapaxes(x: MaskedTensor, axis1: int, axis2: int, /, *, grad: str | None = N
     (4, 3, 2)"""
 @overload
 def swapaxes(x: Any, axis1: int, axis2: int, /, *, grad: str | None = None) -> Tensor: ...
-@overload
-def tile(x: MaskedTensor, repetitions: int | Sequence[int], /, *, grad: str | None = None) -> MaskedTensor:
-    """`x` laid side by side with itself, `repetitions` times along each dimension.
-
-    Cost: O(nse of the result).
-    See also: repeat, broadcast_to.
-
-    Examples
-    --------
-    >>> ow.tile(ow.asarray([0, 2], format="coo"), 2).to_numpy()
-    array([0, 2, 0, 2])"""
-@overload
-def tile(x: Any, repetitions: int | Sequence[int], /, *, grad: str | None = None) -> Tensor: ...
 @overload
 def diag(x: MaskedTensor, /, *, k: int = 0, grad: str | None = None) -> MaskedTensor:
     """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal and zeros elsewhere.

@@ -236,22 +236,24 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "ops.manipulation.padding": (
         ("pad", "method operands masked grad", "pad(pad_width, /, mode='constant', *, constant_values=0, reflect_type='even')\n\n`x` with elements in front of and behind those along each dimension."),
     ),
-    "ops.manipulation.shaping": (
+    "ops.manipulation.repetition": (
         ("broadcast_arrays", "operands grad", ""),
         ("broadcast_shapes", "", ""),
         ("broadcast_to", "method operands masked grad", "broadcast_to(shape)\n\n`x` repeated along new dimensions in front and along those of extent 1, as NumPy broadcasts."),
+        ("repeat", "method operands masked grad", "repeat(repeats, /, *, axis=None)\n\nEach element along `axis` repeated: `repeats` times, or as often as the entry of an array says."),
+        ("tile", "method operands masked grad", "tile(repetitions, /)\n\n`x` laid side by side with itself, `repetitions` times along each dimension."),
+    ),
+    "ops.manipulation.shaping": (
         ("copy", "method operands masked grad", "copy()\n\nThe same tensor in buffers of its own, structure included: nothing that is done to one changes the other."),
         ("expand_dims", "method operands masked grad", "expand_dims(axis=0)\n\n`x` with dimensions of extent 1 at the places `axis` of the result, over the same buffers."),
         ("flip", "method operands masked grad", "flip(*, axis=None)\n\nThe elements along `axis` (all, where left out) in reverse order."),
         ("matrix_transpose", "operands masked lazy grad", ""),
         ("moveaxis", "method operands masked grad", "moveaxis(source, destination, /)\n\nThe dimensions `source` at the places `destination`, the others in their order; over the same buffers."),
         ("permute_dims", "operands masked lazy grad", ""),
-        ("repeat", "method operands masked grad", "repeat(repeats, /, *, axis=None)\n\nEach element along `axis` repeated: `repeats` times, or as often as the entry of an array says."),
         ("reshape", "operands masked grad", ""),
         ("roll", "method operands masked grad", "roll(shift, *, axis=None)\n\nThe elements moved by `shift` along `axis`, those that leave at one end coming in at the other."),
         ("squeeze", "method operands masked grad", "squeeze(axis=None)\n\n`x` without the dimensions `axis` (all of extent 1, where left out)."),
         ("swapaxes", "method operands masked grad", "swapaxes(axis1, axis2, /)\n\nTwo dimensions exchanged, over the same buffers. Raises AxisError for an axis that is not there."),
-        ("tile", "method operands masked grad", "tile(repetitions, /)\n\n`x` laid side by side with itself, `repetitions` times along each dimension."),
     ),
     "ops.manipulation.triangles": (
         ("diag", "operands masked grad", ""),

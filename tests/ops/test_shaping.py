@@ -15,19 +15,16 @@ import openwork as ow
 from openwork.errors import ShapeError, UnsupportedError
 from openwork.ops.creation import eye
 from openwork.ops.indexing.taking import prune, sparse_mask, take, take_along_axis
+from openwork.ops.manipulation.repetition import broadcast_arrays, broadcast_to, repeat, tile
 from openwork.ops.manipulation.shaping import (
-    broadcast_arrays,
-    broadcast_to,
     expand_dims,
     flip,
     matrix_transpose,
     moveaxis,
     permute_dims,
-    repeat,
     reshape,
     roll,
     squeeze,
-    tile,
 )
 from openwork.ops.manipulation.triangles import diag, diagonal, tril, triu
 from openwork.storage.exact import check_indices

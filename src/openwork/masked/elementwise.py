@@ -18,7 +18,7 @@ from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
 from ..late import late
 from ..ops.indexing.taking import sparse_mask, values_at
-from ..ops.manipulation.shaping import broadcast_to
+from ..ops.manipulation.repetition import broadcast_to
 from ..runtime.gradient_hook import tracked
 from ..runtime.values import apply
 from ..storage.buffers import Array, as_array, is_array, is_torch, length, scalar_of

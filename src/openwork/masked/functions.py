@@ -19,7 +19,7 @@ from ..format import coo
 from ..integers import integer
 from ..interop.sources import asarray
 from ..ops.indexing.taking import prune, sparse_mask
-from ..ops.manipulation.shaping import broadcast_to
+from ..ops.manipulation.repetition import broadcast_to
 from ..storage.buffers import Array, as_array, is_array, is_torch
 from ..tensor.tensor import Tensor
 from . import forms, order, products

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse
 from ..ops.elementwise.maps import elementwise
-from ..ops.manipulation.shaping import broadcast_to
+from ..ops.manipulation.repetition import broadcast_to
 from ..ops.products.sddmm import sddmm
 from ..ops.reductions.softmax import log_softmax as log_softmax_of
 from ..ops.reductions.softmax import softmax as softmax_of

@@ -16,7 +16,7 @@ from ..ops.indexing import assign as assigning
 from ..ops.indexing.index import index_selection
 from ..ops.indexing.key_join import keys_of
 from ..ops.indexing.keys import Axis, Group, Selection, select
-from ..ops.manipulation.shaping import broadcast_to
+from ..ops.manipulation.repetition import broadcast_to
 from ..runtime.conversion.remap import remap
 from ..storage.buffers import as_array, buffer_of
 from ..tensor.tensor import Tensor

@@ -19,7 +19,7 @@ from ..errors import DTypeError, broadcast_error
 from ..ops.elementwise.maps import cached_fill
 from ..ops.elementwise.pointwise import merge
 from ..ops.elementwise.prepared_maps import keep_function
-from ..ops.manipulation.shaping import broadcast_to
+from ..ops.manipulation.repetition import broadcast_to
 from ..runtime.conversion.remap import has_gaps
 from ..runtime.values import apply
 from ..storage.buffers import as_array, is_torch, length, one_device, scalar_of

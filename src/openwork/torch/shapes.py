@@ -15,7 +15,7 @@ from ..ops import creation, result_format
 from ..ops.axes import axis_of
 from ..ops.indexing.index import index
 from ..ops.indexing.taking import take, take_along_axis
-from ..ops.manipulation import joining, shaping, triangles
+from ..ops.manipulation import joining, repetition, shaping, triangles
 from ..tensor.tensor import Tensor
 from .nary import extents
 from .registry import FUNCTIONS, prepared_by, torch_function
@@ -124,7 +124,9 @@ def expand(t: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Dimensions of extent 1 repeated to the sizes given; -1 keeps one."""
     target_shape = shape_of(sizes if size is None else (size,))
     new_dims = len(target_shape) - t.ndim
-    return shaping.broadcast_to(t, tuple(t.shape[d - new_dims] if n == -1 else n for d, n in enumerate(target_shape)))
+    return repetition.broadcast_to(
+        t, tuple(t.shape[d - new_dims] if n == -1 else n for d, n in enumerate(target_shape))
+    )
 
 
 @torch_function("repeat", moves=True)
@@ -133,7 +135,7 @@ def repeat(t: Tensor, *repeats: Any) -> Tensor:
     counts = shape_of(repeats)
     if len(counts) < t.ndim:
         raise ShapeError(f"repeat: {len(counts)} numbers for {t.ndim} dimensions\n  help: give one for each")
-    return shaping.tile(t, counts)
+    return repetition.tile(t, counts)
 
 
 @torch_function("gather", moves=True)
@@ -341,7 +343,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """All in their common shape."""
     operands = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
     shape = extents(torch.broadcast_tensors, [tuple(t.shape) for t in operands])
-    return tuple(shaping.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape) for t in operands)
+    return tuple(repetition.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape) for t in operands)
 
 
 @torch_function("meshgrid")
@@ -355,7 +357,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     for d, t in enumerate(vectors):
         line = [-1 if order[r] == d else 1 for r in range(rank)]
         t = shaping.reshape(t, tuple(line)) if isinstance(t, Tensor) else t.reshape(line)
-        grids.append(shaping.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape))
+        grids.append(repetition.broadcast_to(t, shape) if isinstance(t, Tensor) else t.expand(shape))
     return tuple(grids)
 
 
@@ -395,8 +397,8 @@ _MOVERS: dict[str, Callable[..., Any]] = {
     "fliplr": lambda t: flip(t, 1),
     "flipud": lambda t: flip(t, 0),
     "roll": lambda t, shifts, dims=None: shaping.roll(t, shifts, axis=None if dims in ((), []) else dims),
-    "repeat_interleave": lambda t, repeats, dim=None, *, output_size=None: shaping.repeat(t, repeats, axis=dim),
-    "tile": lambda t, *dims, **given: shaping.tile(t, shape_of(dims or (given["dims"],))),
+    "repeat_interleave": lambda t, repeats, dim=None, *, output_size=None: repetition.repeat(t, repeats, axis=dim),
+    "tile": lambda t, *dims, **given: repetition.tile(t, shape_of(dims or (given["dims"],))),
     "hsplit": _splitter(1),
     "vsplit": _splitter(0),
     "dsplit": _splitter(2),

@@ -19,7 +19,7 @@ from ...storage.buffers import as_array, is_array, is_torch, length, numpy_dtype
 from ...storage.recorded import is_recorded
 from ...tensor.tensor import Tensor
 from ..indexing.taking import values_at
-from ..manipulation.shaping import broadcast_to
+from ..manipulation.repetition import broadcast_to
 
 __all__ = ["by_elements"]
 

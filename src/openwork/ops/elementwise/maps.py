@@ -34,7 +34,7 @@ from ...storage.structure import keep
 from ...tensor.lazy import as_number, defer, is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
-from ..manipulation.shaping import broadcast_to
+from ..manipulation.repetition import broadcast_to
 from .nonfinite_products import add_nonfinite
 from .pointwise import merge, merge_equal
 from .prepared_maps import keep_scaling, scaled

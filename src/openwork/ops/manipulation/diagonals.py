@@ -17,7 +17,7 @@ from ...tensor.tensor import Tensor
 from ..axes import as_tensor
 from ..creation import zeros
 from .joining import concat
-from .shaping import broadcast_to
+from .repetition import broadcast_to
 
 __all__ = ["diags_array"]
 
