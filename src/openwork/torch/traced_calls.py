@@ -17,7 +17,7 @@ from ..masked.tensor import MaskedTensor
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .call_text import describe, format_of
-from .calls import sample_result
+from .sampled_results import sample_result
 
 __all__ = [
     "MEMBERS",
