@@ -147,3 +147,9 @@ def test_ranges_beside_each_other() -> None:
                 np.testing.assert_array_equal(found.data[bits], want[bits])
     finally:
         ow.set_num_threads(before)
+
+
+def test_what_may_be_missing_is_given() -> None:
+    a = ow.masked_tensor(np.arange(3.0), np.array([True, False, True])).specified
+    with pytest.raises(ow.ShapeError, match=r"missing='AZ': no tensor Z\n  help: given are A"):
+        ow.pointwise("A + A", {"A": a}, a.format, missing="AZ")

@@ -192,3 +192,11 @@ def test_torch_tensors_are_indexed_by_tensors(library: str) -> None:
     leaf = x.clone().requires_grad_()
     leaf[places].sum().backward()
     assert leaf.grad.tolist() == [[1, 0, 1], [0, 0, 1]]
+
+
+def test_elements_that_are_set_where_torch_records_are_stored() -> None:
+    """A gradient reaches them; where nothing is recorded what equals the fill value is left out."""
+    t = ow.asarray(torch.tensor([[5.0, 0, 2], [0, 4, 1]]), format="csr")
+    assert [t.at[0, 0].set(0).nse, t.at[0, 1].mul(3).nse, t.at[0, 0].mul(0).nse] == [3, 4, 4]
+    t.values.requires_grad_()
+    assert [t.at[0, 0].set(0).nse, t.at[0, 1].mul(3).nse] == [4, 5]
