@@ -22,17 +22,32 @@ PAGES = [
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+OUTPUT = re.compile(
+    r"^```python\n((?:(?!^```$).)*)^```\n\n```\{code-block\} text\n:class: output\n\n(.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def outputs(text: str) -> dict[int, str]:
+    """What the page shows below a block as its output, by the line of the block."""
+    return {text.count("\n", 0, m.start(1)) + 1: m[2] for m in OUTPUT.finditer(text)}
+
+
 def blocks(text: str) -> list[tuple[int, str]]:
     """(line, code) of each block marked as Python."""
     return [(text.count("\n", 0, m.start(1)) + 1, m[1]) for m in BLOCK.finditer(text)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of one page share their names, as a reader would type them."""
+def test_blocks_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The blocks of one page share their names, as a reader would type them, and print what is shown below them."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": page.stem}
+    shown = outputs(page.read_text())
     for line, code in blocks(page.read_text()):
+        capsys.readouterr()
         try:
             exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
         except UnsupportedError as error:
@@ -40,7 +55,15 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             if lacking is None or find_spec(lacking[1]) is not None:
                 raise
             pytest.skip(f"needs {lacking[1]}")
+        if line in shown:
+            assert capsys.readouterr().out == shown[line]
     assert page.exists()
+
+
+def test_outputs_are_those_of_the_block_above() -> None:
+    text = "```python\na\n```\n\ntext\n\n```python\nb\n```\n\n```{code-block} text\n:class: output\n\n1\n2\n```\n"
+    assert outputs(text) == {8: "1\n2\n"}
+    assert len(outputs((ROOT / "docs" / "masked.md").read_text())) >= 5
 
 
 def test_readme_has_examples() -> None:
