@@ -35,11 +35,13 @@ LONG: list[Any] = [
     (0, [1, 2]), ([1, 2], slice(1, 4)), ([1, 2], None, [0, 3]), (MASK[:, 0], ALL), (ALL, MASK[0]), (MASK[:, 0], 3),
     ([-1, -8], [-12, 11]), (np.array(2), ALL), (np.uint8(3), np.array([[1, 2], [3, 4]])), [], (ALL, []), True, False,
     (np.zeros((8, 12), bool),), (np.ones(8, bool), [1]), ([0, 1], True), (ALL, np.arange(12)), (np.arange(8)[::-1],),
-    (np.arange(8)[:, None], np.array([3, 0, 3])), ([3], [[5]]), (slice(2, 2), [1, 1]),
+    (np.arange(8)[:, None], np.array([3, 0, 3])), ([3], [[5]]), (slice(2, 2), [1, 1]), (np.zeros(0, bool),),
+    (ALL, np.zeros(0, bool)), (np.zeros((0, 12), bool),), (np.zeros((8, 0), bool),), (np.zeros(0, bool), [2]),
 ]  # fmt: skip
 WRONG: list[Any] = [
     8, -9, (0, 12), (0, 0, 0), (..., ...), "x", 1.5, ([8],), (ALL, [0, -13]), ([0, 1], [0, 1, 2]), (MASK[:7],),
     (MASK.T,), ([1.5],), (None, 8), (MASK, 0), (np.zeros(3, bool), 1),
+    (np.zeros((0, 5), bool),),
 ]  # fmt: skip
 SPECS = [(ndim, spec) for ndim, specs in FORMATS.items() for spec in specs]
 

@@ -273,7 +273,7 @@ def _classify(item: Any, dim: int) -> Any:
 def _mask_coordinates(mask: _Mask, shape: tuple[int, ...], dim: int) -> list[Ints]:
     """A mask -> the index arrays of its true elements."""
     for k, (n, extent) in enumerate(zip(mask.shape, shape, strict=True)):
-        if n != extent:
+        if n and n != extent:  # NumPy takes an extent of 0 on any axis: nothing is true
             raise IndexError(
                 f"boolean index did not match indexed array along axis {dim + k}; size of axis is {extent}"
                 f" but size of corresponding boolean axis is {n}"
