@@ -78,6 +78,7 @@ def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
     with `return_eigenvectors=False`, as arrays of the library of `a`. Gradients of a real matrix are at its elements;
     those of vectors take the solution of a system for each, of eigenvalues that are apart.
 
+    Raises ShapeError for a matrix that is not square, or a `k` that is not between 1 and n - 1: `eigh` gives all.
     Cost: products, some tens for each eigenvalue.
     See also: eigs, lobpcg, eigh.
 
@@ -95,6 +96,7 @@ def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
 def eigs(a: Any, k: int = 6, **options: Any) -> Any:
     """`k` eigenvalues (and eigenvectors) of a square matrix of any format, by ARPACK; see `eigsh`.
 
+    Raises ShapeError for a matrix that is not square, or a `k` that is not between 1 and n - 2: `eig` gives all.
     Cost: products, some tens for each eigenvalue.
     See also: eigsh, eig, svds.
 
@@ -115,6 +117,7 @@ def svds(a: Any, k: int = 6, **options: Any) -> Any:
 
     Arrays of the library of `a`; gradients as of `eigsh`.
 
+    Raises ValueError for a `k` that is not between 1 and the smaller extent less one: `svd` gives all.
     Cost: products with the matrix and its adjoint, some tens for each value.
     See also: pca, svd, eigsh.
 

@@ -179,13 +179,14 @@ def cg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     options : of `scipy.sparse.linalg.cg`: `rtol`, `atol`, `maxiter`, `callback`, and `M`, a preconditioner, which is an
         approximate inverse: Tensor, array, LinearOperator, a function of a vector, what `jacobi`, `ssor`, `ic0`,
         `ilu0`, `amg`, `spilu`, `splu` and `factorized` give, or the name of one of the first five.
-        progress : True for a bar on stderr, or a function of (iterations, most iterations)
+    progress : True for a bar on stderr, or a function of (iterations, most iterations)
 
     Returns
     -------
     (x, info): x of the kind of `b`; info 0 where it converged, else the number of iterations
 
     Warns with ConvergenceWarning where the tolerance was not reached: iterations, residual and what may help.
+    Raises ShapeError for a matrix that is not square or a right side of other length, ValueError for other names of M.
 
     Cost: one product, and one of M, for each iteration.
     See also: minres, gmres, ic0, amg, solve.
