@@ -1,10 +1,12 @@
 """Methods over blocks on 0, 1 and 2 workers -> seconds of the clock and of processors; constants for scale_model.py.
 
-    python benchmarks/cluster.py [SIZE] [ROUNDS] [NAME]
+    python benchmarks/cluster.py [SIZE] [ROUNDS] [NAME] [SECONDS]
 
-Of the methods those whose name has NAME in it. Zero workers is openwork in this process, on one thread. Rounds are
-interleaved and the least of each is taken; on a machine that others use the processors' seconds, of client, scheduler
-and workers together, say more than the clock. They are less what the idle processes take in that time.
+Of the methods those whose name has NAME in it, all in about so many seconds, 600 without: a method has an equal share
+of what is left, and makes no more rounds where that is spent, but one; what runs is told on stderr. Zero workers is
+openwork in this process, on one thread. Rounds are interleaved and the least of each is taken; on a machine that others
+use the processors' seconds, of client, scheduler and workers together, say more than the clock. They are less what the
+idle processes take in that time.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from functools import cache
 from typing import Any
 
 os.environ.update(OPENWORK_NUM_THREADS="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")
 
 import numpy as np
 from distributed import Client, LocalCluster
@@ -134,26 +137,40 @@ def constants(client: Any) -> None:
     print(f"bytes of vectors {M.blocks.predicted() / max(transfer - product, 1e-9) / 1e9:.2f} GB/s")
 
 
-def main(size: float = 1.0, rounds: int = 3, name: str = "") -> None:
+def told(text: str, start: float) -> None:
+    """Say on stderr what runs, and since when."""
+    print(f"{time.perf_counter() - start:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+
+def main(size: float = 1.0, rounds: int = 3, name: str = "", limit: float = 600.0) -> None:
     """Print a row for each case."""
+    start = time.perf_counter()
     todo = [case for case in cases(size) if name in case[0]]
     best: dict[tuple[str, int], tuple[float, float]] = {}
     with threadpool_limits(1):
         clusters = [LocalCluster(n_workers=k, threads_per_worker=1, dashboard_address=":0") for k in (1, 2)]
         clients = [Client(c) for c in clusters]
-        for name, make, method in todo:
+        for number, (name, make, method) in enumerate(todo):
+            left = limit - (time.perf_counter() - start)
+            end = time.perf_counter() + max(left, 0) / (len(todo) - number)
+            told(f"{name}: the operand", start)
             operand = make()
             kept = BlockTensor if operand.ndim > 2 else BlockMatrix
             operands = [operand, *(kept(operand, k, client=c) for k, c in enumerate(clients, 1))]
-            for _ in range(rounds + 1):  # the first compiles
+            made = 0
+            for turn in range(rounds + 1):  # the first compiles
+                if turn > 1 and time.perf_counter() > end:
+                    break
+                told(f"{name}: round {turn} of {rounds}", start)
                 for k, a in enumerate(operands):
                     found = seconds(clients[k - 1] if k else None, lambda: method(a))  # noqa: B023
-                    old = best.get((name, k), found) if _ else found
-                    best[name, k] = (min(found[0], old[0]), min(found[1], old[1]))
+                    old = best.get((name, k), found) if turn else found
+                    best[name, k] = (min(found[0], old[0]), min(found[1], old[1])) if turn != 1 else found
+                made = turn
             wall, cpu = zip(*(best[name, k] for k in range(3)), strict=True)
             times = " | ".join(f"{w:.2f}, {c:.3f}" for w, c in zip(wall, cpu, strict=True))
             ratios = f"{wall[1] / wall[0]:.2f}, {cpu[1] / cpu[0]:.2f} | {wall[0] / wall[2]:.2f}"
-            print(f"| {name} | {operand.nse:,} | {times} | {ratios} |", flush=True)
+            print(f"| {name} | {operand.nse:,} | {times} | {ratios} | {made} rounds |", flush=True)
             del operand, operands
         constants(clients[0])
         for c, cluster in zip(clients, clusters, strict=True):
@@ -162,4 +179,4 @@ def main(size: float = 1.0, rounds: int = 3, name: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*(kind(text) for kind, text in zip((float, int, str), sys.argv[1:], strict=False)))
+    main(*(kind(text) for kind, text in zip((float, int, str, float), sys.argv[1:], strict=False)))

@@ -21,6 +21,16 @@ __all__ = ["methods"]
 _OPTIONS: dict[str, Any] = {"damping": 0.3, "tolerance": 1e-6}
 
 
+class Stored:
+    """A file of doubles that every process may write a part of."""
+
+    def __init__(self, path: str, shape: tuple[int, int]) -> None:
+        self.path, self.shape = path, shape
+
+    def __setitem__(self, key: Any, block: ow.Tensor) -> None:
+        np.memmap(self.path, np.float64, "r+", shape=self.shape)[key] = block.to_numpy()
+
+
 def methods(folder: Path, n: int = 60) -> dict[str, tuple[Callable[[], Any], Any]]:
     """Each is called as often as one likes; files are in the folder."""
     rng = np.random.default_rng(0)
@@ -34,12 +44,21 @@ def methods(folder: Path, n: int = 60) -> dict[str, tuple[Callable[[], Any], Any
     blocks, chunks = BlockMatrix(t, 3), BlockMatrix(da.from_array(t, chunks=(n // 3, n)))
     grid, definite = BlockMatrix(t, partition(t, 4, by="grid")), BlockMatrix(spd, 2)
     kept = BlockTensor(cube, 2)
+    single, alone = BlockMatrix(spd, 1), BlockTensor(cube, 1)
     array = da.from_array(t, chunks=(n // 3, n // 2))
     model = decomposition.cp_als(cube, 2, maxiter=2, rng=0)
 
     def copied() -> Any:
         to_file(from_file(path, rows=n // 4) * 2, folder / "u.ow", format="csr")
         return ow.read(folder / "u.ow").to_numpy()
+
+    def stored() -> Any:
+        np.zeros((n, n)).tofile(folder / "stored.bin")
+        (array * 3).store(Stored(str(folder / "stored.bin"), (n, n)), lock=False)
+        return np.fromfile(folder / "stored.bin").reshape(n, n)
+
+    theirs = da.linalg.svd_compressed(da.from_array(dense, chunks=(n // 3, n // 2)), 3, n_power_iter=2, seed=0)[1]
+    compressed = theirs.compute(scheduler="sync")
 
     return {
         "A @ x": (lambda: blocks @ x, dense @ x),
@@ -50,6 +69,13 @@ def methods(folder: Path, n: int = 60) -> dict[str, tuple[Callable[[], Any], Any
         "components": (lambda: graph.components(grid)[1], graph.components(t)[1]),
         "graph.pagerank": (lambda: graph.pagerank(blocks, **_OPTIONS), graph.pagerank(t, **_OPTIONS)),
         "linalg.cg": (lambda: linalg.cg(definite, x, rtol=1e-9)[0], np.linalg.solve(spd.to_numpy(), x)),
+        "linalg.cg where the block is": (lambda: linalg.cg(single, x, rtol=1e-9)[0], np.linalg.solve(spd.to_numpy(), x)),
+        "cp_als where the block is": (lambda: decomposition.cp_als(alone, 2, maxiter=2, rng=0).fit, model.fit),
+        "svd_compressed": (
+            lambda: da.linalg.svd_compressed(array, 3, n_power_iter=2, seed=0)[1].compute(),
+            compressed,
+        ),
+        "store": (stored, dense * 3),
         "randomized_svd": (
             lambda: linalg.randomized_svd(blocks, 3, rng=0).s, linalg.randomized_svd(t, 3, rng=0).s,
         ),

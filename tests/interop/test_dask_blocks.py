@@ -152,6 +152,36 @@ def test_methods_over_blocks_are_those_over_the_matrix(client: Any) -> None:
     assert np.allclose((found.u * found.s) @ found.vh, (expected.u * expected.s) @ expected.vh)
 
 
+def test_a_method_runs_where_all_blocks_are() -> None:
+    """One message there and one back, whatever the method computes; the client's callbacks are called here."""
+    definite = csr(SQUARE + SQUARE.T + 12 * np.eye(24))
+    options = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.Client(**options, protocol="tcp://", timeout=120) as one:
+        for count in (1, 3):
+            M, K = BlockMatrix(definite, count, client=one), BlockTensor(ow.asarray(T, format="csf"), count, client=one)
+            x, info = linalg.cg(M, np.ones(24), rtol=1e-10)
+            assert info == 0
+            assert M.blocks.sent == 2 * 24 * 8  # the right side, and the solution
+            np.testing.assert_allclose(definite @ x, np.ones(24), rtol=1e-8)
+            x += 1  # what arrives is the caller's
+            np.testing.assert_allclose(graph.pagerank(M), graph.pagerank(definite), rtol=1e-8)
+            np.testing.assert_allclose(linalg.svds(M, 2)[1], linalg.svds(definite, 2)[1], rtol=1e-8)
+            models = [decomposition.cp_als(t, 2, maxiter=2, rng=0) for t in (K, ow.asarray(T, format="csf"))]
+            np.testing.assert_allclose(models[0].factors[1], models[1].factors[1], rtol=1e-8)
+            with pytest.warns(ow.ConvergenceWarning, match="cg: no convergence after 1 iterations") as told:
+                linalg.cg(M, np.ones(24), maxiter=1, rtol=1e-12)
+            assert told[0].filename == __file__
+            with pytest.raises(ow.ShapeError, match="the right side"):
+                linalg.cg(M, np.ones(3))
+            steps: list[Any] = []
+            linalg.cg(M, np.ones(24), callback=steps.append)
+            assert len(steps) > 1
+            generator = np.random.default_rng(0)
+            state = generator.bit_generator.state
+            linalg.randomized_svd(M, 2, rng=generator)
+            assert generator.bit_generator.state != state
+
+
 @pytest.mark.slow
 def test_scipys_methods_take_operators(client: Any) -> None:
     A = BlockMatrix(csr(X), 1, client=client)

@@ -23,15 +23,17 @@ from distributed import Client, TimeoutError, get_client, wait
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
+from ..caller import warn
 from ..errors import BlockError, ShapeError, UnsupportedError
 from ..interop.sources import asarray
-from ..ops.axes import axis_of
 from ..storage.buffers import is_torch, numpy_dtype, to_numpy
 from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from . import block as blocks
-from .partition import Array, Indices, Partition, length, partition, sent_bytes
-from .runner import BlockRunner, LostWorkerError, RaisedError, fetched, in_own_thread, named, run_on_workers
+from .local import run_method
+from .partition import Indices, Partition, length, partition
+from .products import BlockProducts
+from .runner import SEPARATOR, BlockRunner, LostWorkerError, RaisedError, fetched, in_own_thread, named, run_on_workers
 
 __all__ = ["BlockTensor"]
 
@@ -44,7 +46,7 @@ _LOOK = 0.5
 """Seconds of waiting for tasks after which workers and blocks are looked at."""
 
 
-class BlockTensor:
+class BlockTensor(BlockProducts):
     """A sparse tensor in blocks that stay on the workers of Dask.
 
     Parameters
@@ -89,6 +91,11 @@ class BlockTensor:
         self.used = [[length(p) for p in place] for place in self.places]
         self.sent = 0
 
+    @staticmethod
+    def over(found: BlockProducts) -> BlockProducts:
+        """Blocks in this process, which have the products themselves."""
+        return found
+
     def _from_chunks(self, source: Any) -> None:
         if source.ndim < 2 or any(n != n for sizes in source.chunks for n in sizes):
             raise ShapeError(
@@ -131,59 +138,44 @@ class BlockTensor:
         assert self._source is not None
         return blocks.block(self.names[k], self._sets[k], blocks.cut(self._source, self._sets[k]))
 
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    def predicted(self, columns: int = 1) -> int:
-        """The bytes of arrays that a product with factors of this many columns sends."""
-        return sent_bytes(self.used, columns, self.dtype.itemsize)
-
-    def mttkrp(self, factors: Sequence[Any], dim: int) -> Array:
-        """Matricised tensor times Khatri-Rao product, `openwork.mttkrp`; of a matrix its product with the other factor.
-
-        factors : an array (n_k, r) for each dimension, or (n_k,) of a matrix; that of `dim` is not read
-        """
-        dim = axis_of(dim, self.ndim, "mttkrp", "dim")
-        if len(factors) != self.ndim:
-            raise ShapeError(
-                f"mttkrp: {len(factors)} factors of a tensor of {self.ndim} dimensions\n  help: one for each"
-            )
-        arrays = [None if k == dim else np.asarray(f) for k, f in enumerate(factors)]
-        for k, f in enumerate(arrays):
-            if f is not None and (f.shape[:1] != (self.shape[k],) or f.ndim > 2):
-                raise ShapeError(
-                    f"a product with blocks of a tensor of shape {self.shape}\n  got: a factor of shape {f.shape}"
-                )
-        arguments = [
-            (dim, [None if f is None else f[place] for f, place in zip(arrays, places, strict=True)])
-            for places in self.places
-        ]
-        return self.assembled(self.map(blocks.product, arguments), dim)
-
-    def assembled(self, parts: list[Array], dim: int) -> Array:
-        """Rows that blocks gave at their places along a dimension -> all rows, added where several gave some."""
-        if len(parts) == 1 and len(parts[0]) == self.shape[dim]:
-            return parts[0]
-        alone = all(n == 1 for k, n in enumerate(self._grid) if k != dim)
-        out = np.zeros((self.shape[dim], *parts[0].shape[1:]), np.result_type(*parts))
-        for places, part in zip(self.places, parts, strict=True):
-            if alone:
-                out[places[dim]] = part
-            else:
-                out[places[dim]] += part
-        return out
-
-    def square_norm(self) -> float:
-        """The sum of the squares of all elements."""
-        return float(sum(self.map(blocks.square_sum, [()] * len(self.futures))))
-
     def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """`function(block, *arguments)` of every block, where it is; again where workers are lost meanwhile."""
         found: list[Any] = self._attempted(lambda: self._run(function, arguments))
         self.sent += sum(map(_nbytes, arguments)) + sum(map(_nbytes, found))
         return found
+
+    def run(self, operand: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`function(operand, *args, **kwargs)`, where the operand is these blocks or a matrix of them, in one message.
+
+        NotImplemented where blocks are on several workers, or of one with several threads, or in this process, and
+        where an argument is no number, text or array: callbacks and generators are the client's. Its warnings are given
+        here.
+        """
+        if self.timeout is not None or not all(map(_is_plain, (*args, *kwargs.values()))) or kwargs.get("progress"):
+            return NotImplemented
+        made_of = self.shape, self.dtype, self._grid, type(operand)
+
+        def call() -> Any:
+            homes = set(self._homes())
+            if (
+                len(homes) != 1
+                or next(iter(homes)).startswith("inproc")
+                or (len(self.futures) > 1 and self.client.nthreads().get(next(iter(homes))) != 1)
+            ):
+                return NotImplemented
+            names, home = [SEPARATOR.join(self.names)], [next(iter(homes))]
+            arguments = [(made_of, function.__module__, function.__name__, args, kwargs)]
+            keys = [[f.key for f in self.futures]]
+            return run_on_workers(self.client, self._runners, home, keys, names, run_method, arguments, None)[0]
+
+        found = self._attempted(call)
+        if found is NotImplemented:
+            return found
+        result, warnings = found
+        self.sent += _nbytes(args) + _nbytes(tuple(kwargs.values())) + _nbytes(result)
+        for message, category in warnings:
+            warn(message, category)
+        return result
 
     def reduced(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], merge: Callable[[Any, Any], Any]
@@ -349,6 +341,9 @@ class BlockTensor:
         while address in self.client.nthreads() and time.monotonic() < end:
             time.sleep(0.02)
 
+    def __openwork_run__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.run(self, function, args[1:], kwargs)
+
     def __reduce__(self) -> Any:
         raise UnsupportedError(
             f"{type(self).__name__} cannot be copied or pickled: its blocks are its client's\n  help: make it there"
@@ -409,6 +404,11 @@ def _name(number: int, sets: tuple[Indices, ...]) -> str:
         for w, s in zip(words, sets, strict=True)
     ]
     return f"block {number} ({', '.join(spans)})"
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether an argument of a method is the same in another process."""
+    return x is None or type(x) in (bool, int, float, complex, str, np.ndarray) or isinstance(x, np.generic)
 
 
 def _nbytes(x: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import add
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..tensor.tensor import Tensor
 from . import block as blocks
 from .kept import BlockTensor
 from .partition import Array, Partition
+from .products import BlockProducts
 
 __all__ = ["BlockMatrix"]
 
@@ -44,11 +46,24 @@ class BlockMatrix(LinearOperator):  # type: ignore[misc]
     def __init__(
         self, source: Any, cut: Partition | int | None = None, *, client: Any = None, timeout: float | None = None
     ) -> None:
-        self.blocks = BlockTensor(source, cut, client=client, timeout=timeout)
+        self._of(BlockTensor(source, cut, client=client, timeout=timeout))
+
+    def _of(self, found: BlockProducts) -> None:
+        self.blocks = found
         if self.blocks.ndim != 2:
             raise ShapeError(f"BlockMatrix: expected a matrix; got shape {self.blocks.shape}\n  help: BlockTensor")
         dtype = self.blocks.dtype if self.blocks.dtype.kind in "fc" else np.dtype(np.float64)
         super().__init__(dtype, self.blocks.shape)
+
+    @classmethod
+    def over(cls, found: BlockProducts) -> BlockMatrix:
+        """The matrix of blocks that are in this process."""
+        matrix: BlockMatrix = cls.__new__(cls)
+        matrix._of(found)
+        return matrix
+
+    def __openwork_run__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.blocks.run(self, function, args[1:], kwargs)
 
     def _matmat(self, x: Array) -> Array:
         return self.blocks.mttkrp([None, x], 0)

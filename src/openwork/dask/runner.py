@@ -22,10 +22,13 @@ from distributed.worker import thread_state as task_thread
 from ..errors import BlockError
 
 __all__ = [
-    "BlockRunner", "LostWorkerError", "RaisedError", "attended", "fetched", "in_own_thread", "named", "run_on_workers",
+    "SEPARATOR", "BlockRunner", "LostWorkerError", "RaisedError", "attended", "fetched", "in_own_thread", "named",
+    "run_on_workers",
 ]  # fmt: skip
 
 
+SEPARATOR = "; "
+"""Between the names of several blocks."""
 _LONGEST = 2000
 """Characters of an error's text."""
 _FIRST_LOOK = 0.25
@@ -61,7 +64,8 @@ class BlockRunner:
         self, function: Callable[..., Any], keys: Sequence[Any], names: Sequence[str],
         arguments: Sequence[tuple[Any, ...]],
     ) -> list[Any] | None:  # fmt: skip
-        """`function(block, *arguments)` of the blocks of these keys; None where one is not there.
+        """`function(block, *arguments)` of the blocks of these keys, `function(blocks, *arguments)` of a list of keys,
+        whose names are one text; None where one is not there.
 
         No more blocks are read from disk than threads compute. Raises BlockError for one that cannot be read, and what
         the function raises, with the name of its block.
@@ -71,9 +75,13 @@ class BlockRunner:
 
         async def one(key: Any, name: str, given: tuple[Any, ...]) -> Any:
             async with room:
-                return await loop.run_in_executor(threads, named, name, function, _read(data, key, name), *given)
+                several = type(key) is list
+                pairs = zip(key, name.split(SEPARATOR), strict=True) if several else ((key, name),)
+                found = [_read(data, *pair) for pair in pairs]
+                block = found if several else found[0]
+                return await loop.run_in_executor(threads, named, name, function, block, *given)
 
-        if not all(key in data for key in keys):
+        if not all(k in data for key in keys for k in (key if type(key) is list else [key])):
             return None
         calls = [asyncio.ensure_future(one(*each)) for each in zip(keys, names, arguments, strict=True)]
         try:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..ops.products.tensor_times import mttkrp
 from ..reals import real
+from ..runtime.at_operand import at_operand
 from .model import Model
 from .operands import Factor, host, is_kept, operand, positive, square_norm, start, summary
 
@@ -56,6 +57,7 @@ class CP(Model):
         return f"z,{terms}->{letters}", (self.weights, *self.factors)
 
 
+@at_operand
 def cp_als(
     x: Any, rank: int, *, maxiter: int = 50, tol: float = 1e-4, init: Any = "random", rng: Any = None
 ) -> CP:  # fmt: skip

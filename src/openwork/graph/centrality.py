@@ -11,6 +11,7 @@ from ..errors import ShapeError
 from ..integers import integer
 from ..linalg.operator import is_operator
 from ..reals import real
+from ..runtime.at_operand import at_operand
 from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
 from .adjacency import adjacency, nodes
@@ -23,6 +24,7 @@ _SLICE = 1 << 24
 """Edges walked between two answers to a signal."""
 
 
+@at_operand
 def pagerank(
     A: Any, *, damping: float = 0.85, personalization: Any = None, tolerance: float = 1e-10, max_iterations: int = 1000
 ) -> Any:

@@ -14,6 +14,7 @@ from ..interop.sources import asarray
 from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import to_result_format
+from ..runtime.at_operand import at_operand
 from ..runtime.gradient_hook import differentiable
 from ..storage.buffers import as_array, buffer_of, is_torch, to_numpy
 from ..storage.recorded import refuse_recorded
@@ -70,6 +71,7 @@ def _in_library(result: Any, a: Any) -> Any:
     return as_array(result, like=like)
 
 
+@at_operand
 @differentiable(_values_of)
 def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
     """`k` eigenvalues (and eigenvectors) of a Hermitian matrix of any format, or of a LinearOperator, by ARPACK.
@@ -93,6 +95,7 @@ def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
     return _in_library(_eigenvalues("eigsh", a, k, options), a)
 
 
+@at_operand
 def eigs(a: Any, k: int = 6, **options: Any) -> Any:
     """`k` eigenvalues (and eigenvectors) of a square matrix of any format, by ARPACK; see `eigsh`.
 
@@ -111,6 +114,7 @@ def eigs(a: Any, k: int = 6, **options: Any) -> Any:
     return _in_library(_eigenvalues("eigs", a, k, options), a)
 
 
+@at_operand
 @differentiable(_values_of)
 def svds(a: Any, k: int = 6, **options: Any) -> Any:
     """`k` singular values (and vectors) of a matrix of any format, or of a LinearOperator: (u, s, vh), as SciPy's.
@@ -141,6 +145,7 @@ def _singular_values(a: Any, k: int, options: dict[str, Any]) -> Any:
     )
 
 
+@at_operand
 def lobpcg(a: Any, x: Any, **options: Any) -> Any:
     """Extreme eigenvalues of a Hermitian matrix of any format from the block of vectors `x`; as SciPy's `lobpcg`.
 

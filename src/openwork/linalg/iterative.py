@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..runtime.at_operand import at_operand
 from ..storage.buffers import is_torch, numpy_dtype
 from ..tensor.tensor import Tensor
 from .convergence import Iterations, NonfiniteIterate, warn
@@ -168,6 +169,7 @@ def _check_tolerance(name: str, system: _System, x: Array, info: int, iterations
     return info
 
 
+@at_operand
 def cg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Conjugate gradients for a Hermitian positive definite matrix of any format.
 
@@ -202,6 +204,7 @@ def cg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("cg", a, b, x0, options)
 
 
+@at_operand
 def cgs(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Conjugate gradients squared for any square matrix; see `cg`.
 
@@ -219,6 +222,7 @@ def cgs(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("cgs", a, b, x0, options)
 
 
+@at_operand
 def bicg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Bi-conjugate gradients for any square matrix; takes products with its adjoint; see `cg`.
 
@@ -236,6 +240,7 @@ def bicg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("bicg", a, b, x0, options)
 
 
+@at_operand
 def bicgstab(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Stabilised bi-conjugate gradients for any square matrix; see `cg`.
 
@@ -253,6 +258,7 @@ def bicgstab(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("bicgstab", a, b, x0, options)
 
 
+@at_operand
 def gmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Generalised minimal residuals for any square matrix; see `cg`, and SciPy's `restart`, `callback_type`.
 
@@ -272,6 +278,7 @@ def gmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("gmres", a, b, x0, options)
 
 
+@at_operand
 def lgmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """GMRES that keeps directions over restarts, for any square matrix; see `cg`, and SciPy's `inner_m`, `outer_k`.
 
@@ -289,6 +296,7 @@ def lgmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("lgmres", a, b, x0, options)
 
 
+@at_operand
 def gcrotmk(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """GCROT(m, k) for any square matrix; see `cg`, and SciPy's `m`, `k`, `truncate`.
 
@@ -306,6 +314,7 @@ def gcrotmk(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("gcrotmk", a, b, x0, options)
 
 
+@at_operand
 def minres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Minimal residuals for a symmetric matrix, definite or not; see `cg`.
 
@@ -323,6 +332,7 @@ def minres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("minres", a, b, x0, options)
 
 
+@at_operand
 def qmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Quasi-minimal residuals for any square matrix; takes products with its adjoint; `M1` and `M2`; see `cg`.
 
@@ -340,6 +350,7 @@ def qmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     return _solver("qmr", a, b, x0, options)
 
 
+@at_operand
 def tfqmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     """Transpose-free quasi-minimal residuals for any square matrix; see `cg`.
 
@@ -394,6 +405,7 @@ def _count_products(system: _System, step: Any) -> _System:
     return _System(counted, system.right, system.back, system.like, system.dtype)
 
 
+@at_operand
 def lsqr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
     """The least-squares solution of `a @ x = b` for a matrix of any shape and format.
 
@@ -414,6 +426,7 @@ def lsqr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
     return _least_squares("lsqr", a, b, {**options, "damp": damp})
 
 
+@at_operand
 def lsmr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
     """The least-squares solution of `a @ x = b` by LSMR, as `scipy.sparse.linalg.lsmr` gives it; see `lsqr`.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..integers import integer
+from ..runtime.at_operand import at_operand
 from .operands import matrix
 from .operator import aslinearoperator, is_operator
 
@@ -31,6 +32,7 @@ class SVD(NamedTuple):
     vh: Array
 
 
+@at_operand
 def randomized_svd(a: Any, k: int = 6, *, oversample: int = 10, iterations: int = 4, rng: Any = None) -> SVD:
     """`k` singular values and vectors of a matrix of any format, or of a LinearOperator, by subspace iteration.
 
