@@ -110,6 +110,11 @@ PACKED_PREFETCH = _tuned(
     16, "reads", "of packed coordinates, ahead of which the values of an n:m row are prefetched",
     "4096 x 4096 of 2:4, float32, batch 1: 2.7 ms without, 2.4 by 8, 2.3 by 16 and 32; dense 4.7",
 )  # fmt: skip
+PACKED_WIDE = _tuned(
+    512, "bytes", "of a dense operand's rows from which on products of n:m formats go by slices of as many",
+    "4096 x 4096 of 2:4, float32, as a part of dense torch's time: batch 256 0.87 at once, 0.82 by slices; "
+    "512 1.39, 0.86; 1024 2.36, 0.93",
+)  # fmt: skip
 PACKED_BYTES_AHEAD = _tuned(
     256, "bytes", "of a row's packed coordinates in the next block, at most, that are prefetched",
     "4096 x 4096 of 2:4, float32, in C: batch 32 8.1 ms without, 7.4 with; batch 128 22.2, 21.1",

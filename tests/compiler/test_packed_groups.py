@@ -21,7 +21,7 @@ from openwork.ir import interpret
 from openwork.ir.index_text import parse
 from openwork.ir.text import parse as parse_loops
 from openwork.nn import prune
-from openwork.runtime import packed_coordinates, single_operand
+from openwork.runtime import packed_coordinates, single_operand, widths
 
 KINDS = {"f64": "float64", "f32": "float32", "f16": "float16"}
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4, "float16": 1e-2, "complex64": 1e-4}
@@ -120,7 +120,7 @@ def test_panels_of_blocks_by_the_interpreter(count: int, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(y, dense.reshape(9, -1) @ x)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("columns", [24, *(pytest.param(n, marks=pytest.mark.slow) for n in (40, 130, 300))])
 def test_products_of_several_panels(columns: int, dtype: str) -> None:
     """Sums are exact, and rounded to half precision once."""
@@ -129,6 +129,30 @@ def test_products_of_several_panels(columns: int, dtype: str) -> None:
     expected = (dense.astype("float32") @ x.astype("float32")).astype(dtype)
     np.testing.assert_array_equal(A @ x, expected)
     np.testing.assert_array_equal(np.ascontiguousarray(x.T) @ A.T, expected.T)
+
+
+def test_products_by_slices_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    A, dense = matrix(33, 40, 2, 4, "float32")
+    x = np.random.default_rng(3).integers(-9, 10, (160, 16)).astype("float32")
+    monkeypatch.setattr(widths, "WIDE", 32)
+    np.testing.assert_array_equal(A @ x, dense @ x)
+
+
+@pytest.mark.slow
+def test_slices_of_any_operands_and_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    A, dense = matrix(33, 40, 2, 4, "float32")
+    x = np.random.default_rng(3).integers(-9, 10, (160, 24)).astype("float32")
+    monkeypatch.setattr(widths, "WIDE", 32)
+    for layout in (x, np.asfortranarray(x), np.repeat(x, 2, 1)[:, ::2]):
+        np.testing.assert_array_equal(A @ layout, dense @ x)
+        np.testing.assert_array_equal(layout.T @ A.T, (dense @ x).T)
+    t = ow.asarray(A, like=torch).with_values(torch.from_numpy(A.values).requires_grad_())
+    given = torch.from_numpy(x).requires_grad_()
+    for product, expected in ((t @ given, dense @ x), (given.T @ t.T, (dense @ x).T)):
+        np.testing.assert_array_equal(product.detach(), expected)
+        of_values, of_x = torch.autograd.grad(product.sum(), [t.values, given])
+        np.testing.assert_array_equal(of_x, np.repeat(dense.sum(0)[:, None], 24, 1))
+        assert of_values.shape == t.values.shape
 
 
 def test_which_products_take_packed_coordinates() -> None:

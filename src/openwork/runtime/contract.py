@@ -18,7 +18,7 @@ from .prepared import PreparedCall, key_of, recall, remember, sparse_operand
 from .promote import compute_scalar
 from .single_operand import Problem, bind_operands, prepare
 from .strided import Strided, contiguous_along, new_output, on_lines, strided
-from .widths import cut, rounded
+from .widths import cut, joined, rounded, sliced
 
 __all__ = ["contract", "sample"]
 
@@ -43,6 +43,9 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
         values = _widened(stmt, values, storage, scalar)
     key = key_of(stmt, scalar, values)
     prepared_call = recall(storage, key)
+    if prepared_call is None and (slices := sliced(stmt, values, storage, scalar)) is not None:
+        results = [contract(stmt, operands, scalar, like) for operands in slices[0]]
+        return cast(joined(results, slices[1]), out_scalar)
     if prepared_call is None and (rounded_operands := rounded(stmt, values, storage, scalar)) is not None:
         operands, dim, n = rounded_operands
         return cut(contract(stmt, operands, out_scalar, like), dim, n)

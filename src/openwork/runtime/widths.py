@@ -1,6 +1,7 @@
 """A statement and its operands -> operands whose dense index is rounded up, so that many widths share a kernel.
 
     y[i,k] += A[i,j] * X[j,k]        X of 77 columns -> of 80, the last three 0, and y cut to 77
+                                     X of 300 columns, A of an n:m format -> of 128, 128 and 44, and y joined
 
 A kernel is compiled for the remainder of the columns after its register tiles: the loops over it are unrolled. A batch
 whose size changes from call to call would compile hundreds. The first widths of a statement have exact kernels, as do
@@ -9,7 +10,7 @@ those that recur; all others share those of multiples of `STEP`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,16 +19,18 @@ import numpy as np
 from .. import tuning
 from ..codegen.plan_cache import PlanCache
 from ..ir.index import Access, Apply, Assignment, Expression
-from ..storage.buffers import Array
+from ..storage.buffers import Array, itemsize
 from ..storage.storage import Storage
+from .packed_coordinates import packs
 from .single_operand import extents_of
 from .strided import Strided, strided
 
-__all__ = ["cut", "rounded"]
+__all__ = ["cut", "joined", "rounded", "sliced"]
 
 STEP = tuning.WIDTH_STEP
 OWN = tuning.WIDTHS_OWN
 SEEN = tuning.WIDTH_SEEN
+WIDE = tuning.PACKED_WIDE
 
 
 @dataclass(slots=True)
@@ -54,6 +57,62 @@ class _Widths:
 _widths: PlanCache[tuple[Assignment, int, str], _Widths] = PlanCache("widths of products", 256)
 
 
+def sliced(
+    stmt: Assignment, values: Mapping[str, Any], storage: Storage, scalar: str
+) -> tuple[list[dict[str, Any]], int] | None:
+    """The operands of an n:m format's product by slices of the dense index, and its dimension in the result.
+
+    Blocks of wide rows that do not lie together would not stay in a cache. None where the rows are not wide.
+    """
+    found = _dense_index(stmt, values, storage) if packs(storage) else None
+    if found is None or found[0] not in stmt.lhs.indices:
+        return None
+    (index, n), width = found, WIDE // itemsize(scalar)
+    if n <= width:
+        return None
+    slices = []
+    for first in range(0, n, width):
+        operands = dict(values)
+        for access in stmt.accesses:
+            if index in access.indices:
+                view = values[access.tensor]
+                operands[access.tensor] = _slice(view, access.indices.index(index), first, min(first + width, n))
+        slices.append(operands)
+    return slices, stmt.lhs.indices.index(index)
+
+
+def joined(results: Sequence[Array], dim: int) -> Array:
+    """The results of slices along a dimension, which is innermost in memory."""
+    last = results[0].ndim - 1
+    if isinstance(results[0], np.ndarray):
+        return np.moveaxis(np.concatenate([np.moveaxis(y, dim, last) for y in results], last), last, dim)
+    import torch
+
+    return torch.cat([y.movedim(dim, last) for y in results], last).movedim(last, dim)
+
+
+def _slice(view: Strided, dim: int, first: int, end: int) -> Strided:
+    """A copy of a part of dimension `dim`, which is innermost."""
+    owner, last = view.owner, len(view.shape) - 1
+    part = owner[(*(slice(None),) * dim, slice(first, end))]
+    if isinstance(owner, np.ndarray):
+        return strided(np.moveaxis(np.ascontiguousarray(np.moveaxis(part, dim, last)), last, dim))
+    return strided(part.movedim(dim, last).contiguous().movedim(last, dim))
+
+
+def _dense_index(stmt: Assignment, values: Mapping[str, Any], storage: Storage) -> tuple[str, int] | None:
+    """The only index that the sparse operand has not, and its extent; None where nothing is to be cut or padded."""
+    driver = next(a for a in stmt.accesses if values[a.tensor] is storage)
+    free = [i for i in dict.fromkeys((*stmt.lhs.indices, *stmt.reduction_indices)) if i not in driver.indices]
+    if len(free) != 1 or any(not isinstance(v, Strided) for v in values.values() if v is not storage):
+        return None
+    (index,) = free
+    extents = extents_of(stmt, {n: v.shape for n, v in values.items()})
+    if 0 in extents.values() or any(a.indices.count(index) > 1 for a in (stmt.lhs, *stmt.accesses)):
+        return None
+    return index, extents[index]
+
+
 def rounded(
     stmt: Assignment, values: Mapping[str, Any], storage: Storage, scalar: str
 ) -> tuple[dict[str, Any], int, int] | None:
@@ -61,17 +120,14 @@ def rounded(
 
     None where the statement is to have a kernel of its own.
     """
-    driver = next(a for a in stmt.accesses if values[a.tensor] is storage)
-    free = [i for i in dict.fromkeys((*stmt.lhs.indices, *stmt.reduction_indices)) if i not in driver.indices]
-    if len(free) != 1 or any(not isinstance(v, Strided) for v in values.values() if v is not storage):
+    found = _dense_index(stmt, values, storage)
+    if found is None:
         return None
-    (index,) = free
+    index, n = found
+    driver = next(a for a in stmt.accesses if values[a.tensor] is storage)
     if index not in stmt.lhs.indices and not _only_zeros(stmt, driver, index):
         return None
-    extents = extents_of(stmt, {n: v.shape for n, v in values.items()})
-    if 0 in extents.values() or any(a.indices.count(index) > 1 for a in (stmt.lhs, *stmt.accesses)):
-        return None
-    n, key = extents[index], (stmt, storage.signature, scalar)
+    key = (stmt, storage.signature, scalar)
     widths = _widths.get(key) or _widths.keep(key, _Widths())
     if not widths.shared(n):
         return None
