@@ -73,6 +73,8 @@ def test_comments() -> None:
     f = ow.format("(i, j) -> ( # rows\n  i : dense, # one for each (\n  j : compressed) # columns")
     assert f == ow.format("csr")
     assert ow.format("# CSR\n(i, j) -> (i : dense, j : compressed)\n#") == f
+    text = "map = (i, j) -> (i // 2 : dense, j : compressed, i % 2 : dense), // 2 rows, width = 3\n // all\n posWidth = 32 // x"
+    assert ow.format(f"#sparse_tensor.encoding<{{\n {text}\n}}>") == ow.format(text[6 : text.index("),") + 1])
     with pytest.raises(ow.FormatError, match="level format") as error:
         ow.format("(i, j) -> (i : dense, # rows\n j : compresed)")
     assert "compresed" in str(error.value)

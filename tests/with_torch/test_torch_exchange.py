@@ -89,6 +89,9 @@ def test_batches(workers: int) -> None:
     assert openwork.torch.__doc__
     (batch,) = list(DataLoader(Rows(), batch_size=4, num_workers=workers))
     compare(batch, torch.cat([DENSE, DENSE]))
+    samples: Any = [ow.masked_tensor(DENSE, k < DENSE) for k in range(3)]
+    (masked,) = list(DataLoader(samples, batch_size=3))
+    assert masked.get_mask().to_dense().equal(torch.stack([k < DENSE for k in range(3)]))
 
 
 @pytest.mark.thin(3)

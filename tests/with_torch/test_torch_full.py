@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.autograd.forward_ad as forward_ad
 from test_torch_never_lost import NAMES, argument_lists, attempt
 from torch.autograd import gradcheck, gradgradcheck
 from torch_matrix import BINARY, LAYOUTS, PRODUCTS, REDUCTIONS, STACKS, STRUCTURAL, UNARY, X, compare, make, plain
@@ -289,3 +290,43 @@ def test_names_of_scipy_and_torch_that_change_the_shape() -> None:
     ow.exp(u.unsqueeze_(0)).sum().backward()
     theirs[:2].exp().sum().backward()
     torch.testing.assert_close(mine.grad, theirs.grad)
+
+
+FORWARD = {
+    "function": lambda t: torch.exp(t), "product": lambda t: t @ X, "square": lambda t: t * t, "sum": lambda t: t.sum(1),
+    "shape": lambda t: t.reshape(24), "chain": lambda t: torch.sin(t.exp() @ X), "index": lambda t: t[1:].cos(),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
+@pytest.mark.parametrize("layout", ["csr", pytest.param("coo", marks=pytest.mark.slow)])
+def test_tangents_of_every_element(layout: str) -> None:
+    """Forward mode: of a dense tensor that is stored sparse, and of a Tensor with a tangent of any format."""
+    _, dense, _ = full(layout)
+    dense, tangent = dense.detach(), torch.linspace(-1, 1, 24, dtype=torch.float64).reshape(4, 6)
+    spec, _ = EVERY[layout]
+    other = ow.asarray(dense, format=spec)
+    with forward_ad.dual_level():
+        for name, function in FORWARD.items():
+            want = forward_ad.unpack_dual(function(forward_ad.make_dual(dense, tangent)))
+            own = ow.asarray(forward_ad.make_dual(dense, tangent), format=spec, grad="dense")
+            leaf = forward_ad.make_dual(ow.asarray(other, grad="dense"), ow.asarray(tangent, format="csc"))
+            for t in (own, leaf):
+                got = forward_ad.unpack_dual(plain(function(t)))
+                torch.testing.assert_close(got.primal, want.primal, msg=name)
+                torch.testing.assert_close(got.tangent, want.tangent, msg=name)
+        stored = forward_ad.unpack_dual(forward_ad.make_dual(other, tangent.to_sparse_csr()))
+        torch.testing.assert_close(stored.tangent.to_dense(), tangent * (dense != 0))
+        assert stored.tangent.format == other.format
+        assert forward_ad.unpack_dual(other).tangent is None
+        assert ow.asarray(dense.to_sparse_csr()).nse == other.nse
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")
+@pytest.mark.parametrize("transform", ["grad", "jacfwd"])
+def test_sparse_tensors_of_torch_inside_transforms(transform: str) -> None:
+    d = torch.eye(4, 6, dtype=torch.float64)
+    for given in (d.to_sparse_csr(), d.to_sparse_coo(), d.to_sparse_bsc((2, 2))):
+        values = ow.asarray(given).values
+        found = getattr(torch.func, transform)(lambda v, s=given: (ow.asarray(s).with_values(v) @ X).sum())(values)
+        assert found.shape == values.shape

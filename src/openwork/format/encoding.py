@@ -42,6 +42,7 @@ def map_of(text: str) -> tuple[str, Value | None]:
     text = text[:start] + COMMENT.sub(lambda m: " " * len(m[0]), text[start:])
     if begin is None:
         return text, None
+    text = _without_line_comments(text, begin.end())
     end = END.search(text, begin.end())
     if end is None:
         at = len(text.rstrip())
@@ -57,6 +58,19 @@ def map_of(text: str) -> tuple[str, Value | None]:
         detail, help = "expected: map = (d0, d1) -> (...); got: none", "write map = (d0, d1) -> (d0 : dense, ...)"
         raise refusal("an encoding without a map", text, begin.end(), detail, help)
     return found, explicit
+
+
+def _without_line_comments(text: str, begin: int) -> str:
+    """The text with MLIR's comments blank, `//` to the end of the line, outside of brackets: within them it divides."""
+    depth, at = 0, begin
+    while at < len(text):
+        depth += (text[at] in "([") - (text[at] in ")]")
+        if text.startswith("//", at) and not depth:
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            text = text[:at] + " " * (end - at) + text[end:]
+        at += 1
+    return text
 
 
 def _fields(text: str, begin: int, end: int) -> Iterator[tuple[int, str]]:

@@ -13,6 +13,7 @@ from ..runtime.block_order import block_format, flat_blocks
 from ..runtime.gradient_hook import differentiable
 from ..storage import buffers
 from ..storage.buffers import Array
+from ..storage.recorded import is_transformed, outside
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor, python_scalar
 from .buffer_policy import BufferPolicy, dense_tensor, to_strictest_format
@@ -25,6 +26,13 @@ def from_torch(obj: Any, policy: BufferPolicy, fill: Any) -> Tensor:
     layout = str(obj.layout).removeprefix("torch.")
     if layout == "strided":
         return dense_tensor(obj, policy, fill, obj)
+    if is_transformed(obj):
+        return _sparse(obj, layout, policy)
+    with outside():  # torch's transforms have no views of sparse tensors
+        return _sparse(obj, layout, policy)
+
+
+def _sparse(obj: Any, layout: str, policy: BufferPolicy) -> Tensor:
     if layout == "sparse_coo":
         return _coordinates(obj, policy)
     if layout in ("sparse_csr", "sparse_bsr"):

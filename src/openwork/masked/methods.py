@@ -76,7 +76,7 @@ class Methods:
             found = None if name.startswith("_") else _named(self, name)
             if found is not None:
                 return found
-            hint = "" if name.startswith("_") else suggestion(name, dir(type(self)))
+            hint = "" if name.startswith("_") else _hint(self, name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
         def __matmul__(self, other: Any) -> MaskedTensor:
@@ -182,6 +182,13 @@ class Methods:
 def _flat(shape: tuple[int, ...], first: int, last: int) -> tuple[int, ...]:
     """The shape without elements of which some dimensions are one."""
     return (*shape[:first], int(np.prod(shape[first : last + 1])), *shape[last + 1 :])
+
+
+def _hint(m: Any, name: str) -> str:
+    """What is said of a name that is not there: that torch's tensors have it, or the name that is like it."""
+    if "torch" in sys.modules and not is_torch(m.values) and bound(m, name) is not None:
+        return f" over NumPy buffers\n  help: m.to(torch.device('cpu')).{name} is torch's"
+    return suggestion(name, dir(type(m)))
 
 
 def _named(m: Any, name: str) -> Callable[..., Any] | None:

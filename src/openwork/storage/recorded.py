@@ -46,6 +46,8 @@ def is_dual(x: Any) -> bool:
     forward = torch.autograd.forward_ad
     if forward._current_level < 0 or not torch._C._is_fwd_grad_enabled():
         return False
+    if x.layout is not torch.strided:
+        return False  # torch gives sparse tensors none, and refuses to look
     return forward.unpack_dual(x).tangent is not None
 
 

@@ -21,6 +21,7 @@ from ..format.format import unpickled_level
 from ..format.level import unpickled as unpickled_level_format
 from ..format.levels import LEVEL_FORMATS
 from ..masked import tensor as masked
+from ..masked.shaping import stack as stack_masked
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from ..ops.manipulation.joining import stack
@@ -43,9 +44,9 @@ _MAKERS = [
 torch.serialization.add_safe_globals([*_MAKERS, *_EXPRESSIONS, *LEVEL_FORMATS.values()])
 
 
-def _collate(batch: list[Tensor], *, collate_fn_map: Any = None) -> Tensor:
+def _collate(batch: list[Any], *, collate_fn_map: Any = None) -> Any:
     """A batch of a DataLoader: the samples as a stack."""
-    return stack(batch)
+    return stack_masked(batch) if isinstance(batch[0], masked.MaskedTensor) else stack(batch)
 
 
-default_collate_fn_map[Tensor] = _collate
+default_collate_fn_map[Tensor] = default_collate_fn_map[masked.MaskedTensor] = _collate

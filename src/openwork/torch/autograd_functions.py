@@ -95,6 +95,34 @@ def _backward(tensors: Any, *args: Any, **options: Any) -> None:
     backward(tensors, *args, **options)
 
 
+@torch_function("make_dual")
+def make_dual(t: Any, tangent: Any, *, level: int) -> Any:
+    """`torch.autograd.forward_ad.make_dual`: a tensor with a tangent of its shape, of any format."""
+    dual: Callable[..., torch.Tensor] = torch._VF._make_dual
+    if not isinstance(t, Tensor):
+        return dual(t, as_dense(tangent, t, "make_dual", True), level=level)
+    proxy = getattr(t, "_proxy", None)
+    if proxy is None:
+        return Tensor._from_storage(
+            t._storage.with_values(dual(t._storage.values, on_structure(t, tangent, "make_dual", True), level=level))
+        )
+    zeros = torch.zeros(t.shape, dtype=proxy.dtype, device=proxy.device)
+    kind: Any = type(t)
+    return kind._from_proxy(t.detach()._storage, dual(zeros, as_dense(tangent, zeros, "make_dual", True), level=level))
+
+
+@torch_function("unpack_dual")
+def unpack_dual(t: Tensor, *, level: int) -> tuple[Tensor, Tensor | None]:
+    """`torch.autograd.forward_ad.unpack_dual`: a tensor without its tangent, and the tangent, in the structure of the
+    tensor, dense of one of `grad="dense"`; None where there is none."""
+    proxy, s = getattr(t, "_proxy", None), t._storage
+    primal, tangent = torch._VF._unpack_dual(s.values if proxy is None else proxy, level=level)
+    if proxy is not None:
+        return t.detach(), None if tangent is None else Tensor._from_dense(tangent)
+    parts = (Tensor._from_storage(s.with_values(x, f)) for x, f in ((primal, None), (tangent, 0)) if x is not None)
+    return next(parts), next(parts, None)
+
+
 def gradcheck(function: Callable[..., Any], inputs: Any, **options: Any) -> bool:
     """`torch.autograd.gradcheck` of a function that takes and gives Tensors: at their stored elements.
 

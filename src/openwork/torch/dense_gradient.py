@@ -23,7 +23,7 @@ from ..interop.constructors import asarray
 from ..ops.indexing.assign import AtKey
 from ..runtime import gradient_hook
 from ..runtime.conversion.remap import canonical
-from ..storage.recorded import is_recorded
+from ..storage.recorded import is_dual, is_recorded
 from ..storage.storage import Storage
 from ..tables import ATTRIBUTES, OPERATORS, PLACES
 from ..tensor.tensor import Tensor
@@ -132,7 +132,27 @@ class _DenseGradient(torch.autograd.Function):  # type: ignore[misc]
     def forward(ctx: Any, call: _RecordedCall, results: Sequence[torch.Tensor], *sources: torch.Tensor) -> Any:
         ctx.call = call
         ctx.save_for_backward(*sources)
+        ctx.save_for_forward(*sources)
         return tuple(results)
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, __: None, *tangents: torch.Tensor | None) -> Any:
+        """The results' tangents: the gradient of the operands is linear in a weight `u`; its own gradient by `u`."""
+        given = [k for k, t in enumerate(tangents) if t is not None]
+        with torch.enable_grad():
+            sources = [s.detach().requires_grad_(k in given) for k, s in enumerate(ctx.saved_tensors)]
+            pairs = [p.for_backward(s) for p, s in zip(ctx.call.parts, sources, strict=True)]
+            results = ctx.call.with_graph([operand for _, operand in pairs])
+            on_graph = [k for k, r in enumerate(results) if r.requires_grad]
+            weights = [torch.zeros_like(results[k], requires_grad=True) for k in on_graph]
+            found: dict[int, torch.Tensor | None] = {}
+            if on_graph:
+                inputs, outs = [pairs[k][0] for k in given], [results[k] for k in on_graph]
+                gradients = torch.autograd.grad(outs, inputs, weights, create_graph=True, allow_unused=True)
+                used = [(g, tangents[k]) for g, k in zip(gradients, given, strict=True) if g is not None]
+                linear = torch.autograd.grad([g for g, _ in used], weights, [t for _, t in used], allow_unused=True)
+                found = dict(zip(on_graph, linear, strict=True))
+        return tuple([torch.zeros_like(r) if (t := found.get(k)) is None else t for k, r in enumerate(results)])
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
@@ -159,7 +179,7 @@ class _DenseGradient(torch.autograd.Function):  # type: ignore[misc]
 def _is_differentiated(x: Any) -> bool:
     """Whether an operand has a gradient."""
     if isinstance(x, DenseGradientTensor):
-        return bool(torch.is_grad_enabled() and x._proxy.requires_grad)
+        return bool(is_recorded(x._proxy))
     if isinstance(x, Tensor):
         x = x._storage.values
     return isinstance(x, torch.Tensor) and x.layout == torch.strided and is_recorded(x)
@@ -277,7 +297,8 @@ class DenseGradientTensor(Tensor):
     def _set_storage(self, s: Storage, proxy: torch.Tensor) -> None:
         gradient_hook.dense_gradient_type = DenseGradientTensor  # from now on calls ask for it
         s, self._proxy = detached_storage(s), proxy
-        self._storage = s.with_values(StoredOfProxy.apply(s, s.values, proxy)) if proxy.requires_grad else s
+        is_on_graph = proxy.requires_grad or is_dual(proxy)
+        self._storage = s.with_values(StoredOfProxy.apply(s, s.values, proxy)) if is_on_graph else s
 
     def __copy__(self) -> DenseGradientTensor:
         copied: DenseGradientTensor = object.__new__(type(self))
@@ -386,7 +407,7 @@ class DenseGradientTensor(Tensor):
     ) -> Any:
         name = getattr(func, "__name__", "").removeprefix("_")
         call: Callable[..., Any] = super().__torch_function__
-        if name in ("grad", "backward"):
+        if name in ("grad", "backward", "make_dual", "unpack_dual"):
             return call(func, types, args, kwargs)
         return run(lambda *a, **k: call(func, types, a, k), name, "dense", args, kwargs or {})
 

@@ -35,7 +35,9 @@ def stored_values(s: Storage, elements: torch.Tensor) -> torch.Tensor:
 
 
 def no_memory_zeros(like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """Zeros of this shape and the dtype of `like`, expanded from one element."""
+    """Zeros of this shape and the dtype of `like`, expanded from one element; in forward mode one for each element."""
+    if torch.autograd.forward_ad._current_level >= 0:
+        return like.new_zeros(tuple(shape))
     return like.new_zeros(()).expand(tuple(shape))
 
 
@@ -50,6 +52,10 @@ class ProxyOfStored(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         return None, stored_values(ctx.structure, grads[0])
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, tangent: torch.Tensor) -> torch.Tensor:
+        return to_dense_tensor(ctx.structure, tangent.contiguous(), 0)
 
 
 class ProxyOfLayout(torch.autograd.Function):  # type: ignore[misc]
@@ -80,3 +86,7 @@ class StoredOfProxy(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         return None, None, to_dense_tensor(ctx.structure, grads[0], 0)
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, __: None, tangent: torch.Tensor) -> torch.Tensor:
+        return stored_values(ctx.structure, tangent)
