@@ -17,7 +17,7 @@ import openwork as ow
 
 from ...interop.scipy_operators import declined
 from ...tensor.tensor import Tensor
-from .buffers import axes_of, equivalent
+from .buffers import axes_of
 
 __all__ = ["CLASSES", "SparseArray", "class_of", "elemwise", "is_sparse", "store", "unwrapped", "wrapped"]
 
@@ -80,13 +80,19 @@ def _uniform(found: Any, func: Callable[..., Any], args: Any, kwargs: dict[str, 
     """A result of sparse and dense operands over its fill value. Raises ValueError where that differs by place."""
     fills = np.asarray(func(*(x if isinstance(x, np.ndarray) else _fill(x) for x in args), **kwargs))
     shape = np.broadcast_shapes(*(x.shape for x in args if isinstance(x, np.ndarray)))
-    uniform = not fills.size or equivalent(fills, fills.flat[0]).all()
+    uniform = not fills.size or _equal(fills, fills.flat[0])
     if not uniform and shape != found.shape:
         raise ValueError("Performing a mixed sparse-dense operation that would result in a dense array.")
-    if isinstance(found, Tensor) and not found.format.is_dense:
+    keeps = not (fills.size and uniform) or _equal(fills.flat[0], getattr(found, "fill_value", 0))
+    if isinstance(found, Tensor) and not found.format.is_dense and keeps:
         return found
     dense = found.to_numpy() if isinstance(found, Tensor) else np.asarray(found)
     return ow.asarray(dense, format="coo", fill_value=fills.flat[0].item() if fills.size and uniform else 0)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether elements are equal: NaN is NaN, and -0.0 is 0.0, since a row of signs makes both of an unstored 0."""
+    return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def _fill(x: Any) -> Any:

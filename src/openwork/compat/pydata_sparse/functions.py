@@ -54,10 +54,9 @@ def named(name: str) -> Any:
     return theirs if theirs is not None else getattr(ow, name)
 
 
-def _sparse_only(x: Any, name: str) -> Any:
+def _sparse_only(x: Any, name: str) -> None:
     if not is_sparse(x):
         raise TypeError(f"{name}: `a` must be a SparseArray, got {type(x).__name__}")
-    return x
 
 
 @own
