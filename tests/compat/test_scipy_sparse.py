@@ -167,6 +167,17 @@ def test_linalg_of_matrices_and_graphs():
     assert sp.issparse(tree)
 
 
+def test_only_products_are_asked_of_a_tensor(monkeypatch):
+    """A matrix that is to be factorised, as `sigma` asks, goes to SciPy as its array; others as an operator."""
+    asked = []
+    monkeypatch.setattr(sp.linalg, "_operator", lambda x: asked.append(x) or x)
+    x = sp.csc_array(A @ A.T + np.diag([1.0, 2, 3, 4]))
+    for options, operators in (({}, 1), ({"sigma": 0.5}, 0), ({"sigma": None}, 1), ({"sigma": 0}, 0)):
+        asked.clear()
+        sp.linalg.eigsh(x, k=1, **options)
+        assert len(asked) == operators, options
+
+
 def test_with_tensors_and_scipys_own():
     x, t, s = sp.csr_array(A), ow.asarray(A, format="bitmap"), theirs.csr_array(A)
     for other in (t, s, A):

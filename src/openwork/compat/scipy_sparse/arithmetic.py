@@ -199,12 +199,12 @@ class Arithmetic:
         return self._back(self.to_scipy().power(n, dtype))
 
     def __abs__(self) -> Any:
-        return self._like(abs(self.tensor), self.format)
+        return self._like(abs(self.tensor), "csr" if self.format in ("lil", "dok") else self.format)
 
     def __neg__(self) -> Any:
         if self.dtype == np.bool_:
             raise NotImplementedError("negating a boolean sparse array is not supported")
-        return self._like(-self.tensor, self.format)
+        return self._like(-self.tensor, "csr" if self.format == "lil" else self.format)
 
     def __round__(self, ndigits: int = 0) -> Any:
         return self._back(round(self.to_scipy(), ndigits))
@@ -218,7 +218,8 @@ class Arithmetic:
                 return run is operator.ne
             raise ValueError("inconsistent shape")
         if kind == "dense":
-            return self._dense(dense_of(run(self.tensor.to_numpy(), x)))
+            found = dense_of(run(self.tensor.to_numpy(), x))
+            return scipys._sputils.asmatrix(found) if isinstance(other, np.matrix) else self._dense(found)
         if run(0, 0 if kind == "sparse" else x):
             warn(f"Comparing sparse matrices using {run.__name__} is inefficient", scipys.SparseEfficiencyWarning)
         return self._like(_nonzero(ow.asarray(run(self.tensor, x))), "csc" if self.format == "csc" else "csr")

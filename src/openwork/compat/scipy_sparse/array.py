@@ -247,6 +247,8 @@ class Array(Arithmetic):
         return wrapped(self.to_scipy().copy())
 
     def __len__(self) -> int:
+        if self.format == "dok":  # a dict of its elements
+            return int(self.nnz)
         raise TypeError("sparse array length is ambiguous; use getnnz() or shape[0] (or .data)")
 
     def __bool__(self) -> bool:
@@ -277,7 +279,7 @@ class Array(Arithmetic):
             found = None
         if found is None or (found.ndim > 2 and self.format != "coo"):
             return wrapped(self.to_scipy()[unwrapped(key)])  # what SciPy's classes take besides, or its error
-        if found.ndim == 1 and self.ndim == 2 and self.format in ("csr", "csc") and _is_inner(plain):
+        if found.ndim == 1 and found.size and self.ndim == 2 and self.format in ("csr", "csc") and _is_inner(plain):
             return found.to_numpy()
         return self._like(found, self.format if found.ndim == self.ndim else "coo")
 
@@ -289,7 +291,9 @@ class Array(Arithmetic):
         except (IndexError, TypeError, ValueError, NotImplementedError):
             with warnings.catch_warnings():  # what SciPy broadcasts besides, or its error
                 warnings.simplefilter("ignore", scipys.SparseEfficiencyWarning)
-                self._in_place("__setitem__", key, value)
+                view = self.to_scipy().copy()
+                view[unwrapped(key)] = unwrapped(value)
+                self._hold(ow.asarray(view), view)
             return
         made = t.to_scipy("csr" if self.format in ("lil", "dok") and t.ndim == 2 else self.format)
         self._hold(ow.asarray(made))
@@ -323,7 +327,7 @@ class Array(Arithmetic):
 
 def _axis(axis: Any, ndim: int) -> Any:
     """An axis that SciPy takes. Raises its errors for others."""
-    if axis is None or axis == ():
+    if axis is None or (isinstance(axis, tuple) and not axis):
         return None
     for a in axis if isinstance(axis, tuple) else (axis,):
         if not isinstance(a, int | np.integer):
