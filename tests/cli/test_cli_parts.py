@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 
 import numpy as np
@@ -48,6 +49,26 @@ def test_stencil_is_blocked_and_structurally_symmetric() -> None:
 def test_blocked_has_full_blocks() -> None:
     a = generate.blocked(9, 20, 4).tocsr()
     assert block_count(a, 4, 4) * 16 == a.nnz
+
+
+def test_stencil_has_the_elements_of_a_nine_point_grid() -> None:
+    """Its structure is a Kronecker product of those of paths; values are 22 and -1 to ten per cent."""
+    path = np.abs(np.subtract.outer(range(5), range(5))) <= 1
+    a = generate.stencil(5, 2).toarray()
+    assert np.array_equal(a != 0, np.kron(np.kron(path, path), np.ones((2, 2))))
+    off = a * (1 - np.eye(50))
+    assert 0.9 * 22 <= a.diagonal().min() < a.diagonal().max() <= 1.1 * 22
+    assert -1.1 <= off.min() < -1.05
+    assert -0.95 < off[off != 0].max() <= -0.9
+    assert generate.stencil(1).shape == (2, 2)
+
+
+def test_generated_sizes() -> None:
+    for nse, want in ((1, (1, 16, 8, 4)), (1000, (100, 64, 50, 24)), (40_000, (4000, 2048, 2178, 1000))):
+        assert tuple(generate.by_nse(nse)[kind]().shape[0] for kind in generate.KINDS) == want
+    graph = generate.rmat(10, 20_000).toarray() != 0
+    half = graph.reshape(2, 512, 2, 512).sum((1, 3)) / graph.sum()
+    assert np.allclose(half, [[0.5, 0.22], [0.22, 0.06]], atol=0.05)
 
 
 @pytest.mark.parametrize("nse", [1000, 40_000])
@@ -204,6 +225,22 @@ def test_progress_at_a_terminal(
         assert "3/5" in err
         assert "0:00 left" in err
         assert err.endswith("\x1b[K") if not rich else "step3" not in err.rsplit("\x1b[2K", 1)[-1]
+
+
+def test_steps_stand_at_the_terminal_at_once_and_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step is written through, whatever the stream's buffer; early ones are not shown."""
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    stream = io.TextIOWrapper(io.BytesIO(), write_through=False)
+    monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with output.progress("job", 3) as step:
+        step("early")
+        assert stream.buffer.getvalue() == b""
+        monkeypatch.setattr(output, "SHOW_AFTER", -1.0)
+        for name in ("two", "three"):
+            step(name)
+        assert stream.buffer.getvalue() == b"\r\x1b[Kjob: two 1/3\r\x1b[Kjob: three 2/3 0:00 left"
+    assert stream.buffer.getvalue().endswith(b"left\r\x1b[K")
 
 
 def test_percent_of_passes_is_shown_when_it_changes() -> None:
