@@ -162,6 +162,26 @@ def test_prune() -> None:
         assert prune(x, 2**70).nse == 0
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_prune_of_integers_as_far_apart_as_their_type_goes(library: str, dtype: str) -> None:
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    values = np.array([low, low + 1, -1 % high if low == 0 else -1, 0, 1, 2, high - 1, high], dtype)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        if dtype in ("uint32", "uint64"):
+            pytest.skip("torch has no kernels for it")
+        data = torch.from_numpy(values)
+    else:
+        data = values
+    apart = high - low
+    for fill in (0, 1, low, high):
+        t = ow.asarray(data, format="coo", fill_value=fill)
+        for threshold in (0, 1, high - 1, high, high + 1, apart - 1, apart, apart + 1, 2**70):
+            kept = [int(v) for v in values if abs(int(v) - fill) > threshold]
+            assert sorted(int(v) for v in prune(t, threshold).values) == sorted(kept), (fill, threshold)
+
+
 @pytest.mark.parametrize("threshold", ["0.5", None, 1j, [1.0], -1, float("nan")])
 def test_prune_says_what_a_threshold_is(threshold: Any) -> None:
     t = ow.sparse_coo_tensor([[0, 1], [0, 1]], [0.0, 2.0], (3, 3))

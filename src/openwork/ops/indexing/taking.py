@@ -17,7 +17,7 @@ from ...runtime.conversion.remap import Program, canonical, on_host, source_word
 from ...runtime.gradient_hook import differentiable
 from ...runtime.operation import operation
 from ...runtime.single_operand import operand_of
-from ...storage.buffers import Array, address, buffer_of, is_torch, length, numpy_dtype, to_numpy
+from ...storage.buffers import Array, address, buffer_of, is_torch, length, to_numpy
 from ...storage.storage import LARGEST, Storage
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
@@ -131,8 +131,10 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     if not (t.format.is_unique and t.format.is_ordered):
         t = t.asformat(canonical(t.format))
     scalar = t._storage.scalar
-    limit = "f64" if scalar in ("f64", "c128") else "f32" if scalar in ("f16", "bf16", "f32", "c64") else scalar
-    bound = full(1, limit, _distance(threshold, limit), t.values)
+    limit = _type_of_distances(scalar)
+    distance = _distance(threshold, limit)
+    wraps = limit == "i64" and distance >= 1 << 63
+    bound = full(1, limit, distance - (1 << 64) * wraps, t.values)
     fill = full(1, scalar, t.fill_value, t.values)
 
     def write(program: Program) -> None:
@@ -141,28 +143,43 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
         if scalar == "bool":
             program.test(f"{value} != {fill_text} and {bound_text} == False")
         else:
-            program.test(f"not ({_near_test(scalar, value, fill_text, bound_text)})")
+            program.test(f"not ({_near_test(scalar, value, fill_text, bound_text, wraps)})")
         for d in range(t.ndim):
             program.keep(d)
 
     return remap_one(t, t.shape, "prune", write, lambda a: a)
 
 
+def _type_of_distances(scalar: str) -> str:
+    """The type in which values are compared with the fill value."""
+    if scalar in ("bool", "u64"):
+        return scalar
+    if scalar[0] in "iu":
+        return "i64"
+    return "f64" if scalar in ("f64", "c128") else "f32"
+
+
 def _distance(threshold: Any, scalar: str) -> float | int:
-    """The threshold of `prune` as a number of the type in which values are compared with the fill value."""
+    """The threshold of `prune` as a number of the type of distances; of i64, up to the largest distance of two."""
     distance = real(threshold, "prune", "the threshold") if not isinstance(threshold, int) else threshold
     if not distance >= 0:
         raise ValueError(f"prune: the threshold is {threshold!r}, expected 0 or more\n  help: it is a distance")
     if scalar in ("f32", "f64"):
         return float(min(distance, LARGEST)) if isinstance(distance, int) else distance
-    largest = 1 if scalar == "bool" else int(np.iinfo(numpy_dtype(scalar)).max)
+    largest = 1 if scalar == "bool" else (1 << 64) - 1
     return largest if distance >= largest else int(distance)
 
 
-def _near_test(scalar: str, value: str, fill: str, threshold: str) -> str:
-    """The test that two values are not further apart than `threshold`; NaN is near NaN."""
-    if scalar[0] in "iu":
+def _near_test(scalar: str, value: str, fill: str, threshold: str, wraps: bool) -> str:
+    """The test that two values are not further apart than `threshold`; NaN is near NaN.
+
+    `wraps`: the threshold is 2**63 or more, less 2**64; distances of int64 that are as large come out so, too.
+    """
+    if scalar == "u64":
         return f"max({value}, {fill}) - min({value}, {fill}) <= {threshold}"
+    if scalar[0] in "iu":
+        apart = f"i64(max({value}, {fill})) - i64(min({value}, {fill}))"
+        return f"({apart} >= 0 {'or' if wraps else 'and'} {apart} <= {threshold})"
     pairs = [(value, fill)]
     if scalar[0] == "c":
         pairs = [(f"{part}({value})", f"{part}({fill})") for part in ("real", "imag")]
