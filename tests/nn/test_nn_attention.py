@@ -113,6 +113,9 @@ def test_groups_of_neighbouring_queries(lanes: int | None, monkeypatch: pytest.M
     out = attend(t, given[0].detach(), k, v)  # of a key that is not seen nothing is seen
     torch.testing.assert_close(out[:, :19], got[:, :19].detach())
     assert out[:, 19:].isnan().all()
+    given_there = [given[0].detach().requires_grad_(), k.requires_grad_(), v.requires_grad_()]
+    found, wanted = (torch.autograd.grad(attend(t, *x)[:, :19].sum(), x[0])[0] for x in (given_there, given))
+    torch.testing.assert_close(found[:, :19], wanted[:, :19])
     torch.testing.assert_close(attend(t, q := torch.empty(21, 0), q, torch.ones(21, 1))[:7], torch.ones(7, 1))
     t._storage.crd[1][0] = 5  # what is kept of a mask is not taken for another
     torch.testing.assert_close(attend(t, *given)[:, 0], given[2][:, 5])
@@ -189,6 +192,12 @@ def test_masks_of_torch_causal_ones_and_groups_of_heads() -> None:
                 given = given.asformat("csr") if given.format.name == "dense" else given
             got = attend(given, q, k, v, is_causal=is_causal, enable_gqa=True)
             torch.testing.assert_close(got, torch.where(seen.any(1)[:, None], want, 0))
+    one = [x[0] for x in (q, k, v)]
+    want = F.scaled_dot_product_attention(*one, mask, enable_gqa=True)
+    got = attend(mask.to_sparse_csr(), *one, enable_gqa=True)
+    torch.testing.assert_close(got, torch.where(mask.any(1)[:, None], want, 0))
+    with pytest.raises(ow.ShapeError, match="1 heads of queries and 3"):
+        attend(mask.to_sparse_csr(), q[0, 0], k, v, enable_gqa=True)
     with pytest.raises(ow.ShapeError, match="6 heads of queries and 4"):
         attend(mask.to_sparse_csr(), q, *(numbers(2, 4, 8, 4) for _ in range(2)), enable_gqa=True)
     with pytest.raises(ow.DTypeError, match="a mask of type Tensor"):

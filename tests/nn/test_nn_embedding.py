@@ -88,6 +88,9 @@ def test_refusals() -> None:
         bag(torch.tensor([1]))
     with pytest.raises(ow.ShapeError, match="from 0, rising"):
         bag(torch.tensor([1]), torch.tensor([0, 2]))
+    for offsets in ([], [1], [0, 2, 1], [0, 1, 4]):
+        with pytest.raises(ow.ShapeError, match="from 0, rising to at most 3"):
+            bag(torch.tensor([1, 2, 3]), torch.tensor(offsets, dtype=torch.int64))
     with pytest.raises(ow.ShapeError, match="per_sample_weights"):
         bag(torch.tensor([[1]]), None, torch.ones(2))
     with pytest.raises(ow.ShapeError, match="padding_idx=9"):

@@ -31,5 +31,9 @@ def test_samples_are_of_the_size_asked_for() -> None:
     (batch,) = neighbor_batches(A, np.arange(4), [2, 3], batch_size=8, shuffle=False, rng=1)
     assert batch.seeds.tolist() == [0, 1, 2, 3]
     assert [block.nse for block in batch.blocks] == [2 * batch.blocks[1].shape[1], 12]
+    (other,) = neighbor_batches(A, np.arange(4), [2, 3], batch_size=8, shuffle=False, rng=1)
+    assert torch.equal(batch.nodes, other.nodes)
+    (third,) = neighbor_batches(A, np.arange(4), [2, 3], batch_size=8, shuffle=False, rng=2)
+    assert not torch.equal(batch.nodes, third.nodes)
     with pytest.raises(ow.ShapeError, match=r"sizes=\(-2,\)"):
         next(neighbor_batches(A, [0], [-2]))

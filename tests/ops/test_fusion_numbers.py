@@ -90,6 +90,20 @@ def test_values_for_which_one_pass_is_not_the_same() -> None:
             np.testing.assert_array_equal(got.to_numpy(), p * big * B * q)
 
 
+@pytest.mark.parametrize("number", [math.nan, -math.inf, complex(0, math.nan), complex(math.inf, 0)])
+def test_a_number_that_is_not_finite_meets_what_is_not_stored(number: Any) -> None:
+    chains: list[Callable[..., Any]] = [
+        lambda a, b, n: a * (b * n),
+        lambda a, b, n: a * (b / n),
+        lambda a, b, n: a * (b + n),
+        lambda a, b, n: (a + b) * (a * n) - b,
+    ]
+    with np.errstate(all="ignore"):
+        for chain in chains:
+            got = ow.compute(chain(ow.lazy(tensor(A, "csr")), tensor(B, "csr"), number))
+            np.testing.assert_array_equal(got.to_numpy(), chain(A, B, number))
+
+
 def test_torch() -> None:
     torch = pytest.importorskip("torch")
     x = torch.arange(12.0, dtype=torch.float32)

@@ -71,7 +71,9 @@ def _bound(product: Op, regions: Regions) -> float:
                 worklist += args[1:] if op == "select" else args * 2 if op == "square" else args
             case Op("pow", (base, Const(k))) if k in _POWERS:
                 worklist += [base] * int(k.real)
-            case Op("div", (dividend, Const(divisor))) if divisor:
+            case Const(value) if math.isnan(abs(value)):
+                return 0.0
+            case Op("div", (dividend, Const(divisor))) if divisor and not math.isnan(abs(divisor)):
                 worklist.append(dividend)
                 headroom /= max(2.0, 1 / abs(divisor))
             case Cast(arg):

@@ -63,7 +63,7 @@ def attend(
     if not isinstance(mask, Tensor):
         mask = _sparse(mask)
     if enable_gqa:
-        keys, values = (_repeated(x, queries.shape[-3] if queries.ndim > 2 else 0) for x in (keys, values))
+        keys, values = (_repeated(x, queries.shape[-3] if queries.ndim > 2 else 1) for x in (keys, values))
     dropout = real(dropout, "attend", "dropout")
     lead = _leading(mask, queries, keys, values, dropout)
     queries, keys, values = autocast(queries, keys, values)
