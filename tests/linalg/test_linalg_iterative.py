@@ -89,6 +89,10 @@ def test_powers() -> None:
     t = tensor(a, "csr")
     for n in (0, 1, 2, 5):
         np.testing.assert_allclose(linalg.matrix_power(t, n).to_numpy(), np.linalg.matrix_power(a, n))
+        for spec in ("csc", "coo", "dia"):
+            power = linalg.matrix_power(tensor(a, spec), n)
+            assert power.format.name == spec
+            np.testing.assert_allclose(power.to_numpy(), np.linalg.matrix_power(a, n))
     with pytest.raises(ow.UnsupportedError, match=r"matrix_power: n=-2 needs the inverse\n  help: factorized"):
         linalg.matrix_power(t, -2)
 

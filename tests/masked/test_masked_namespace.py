@@ -209,5 +209,6 @@ def test_one_element_is_a_number_of_python() -> None:
 def test_dtypes_layouts_and_repeated_extents() -> None:
     m = ow.masked_tensor(np.array([[1.0, 2.0]]), np.array([[True, False]]))
     assert m.to(dtype="float32").dtype == np.float32
+    assert m.device == m.to_tensor(0).device == "cpu"
     assert m.expand(3, -1).to_numpy(0).tolist() == [[1.0, 0.0]] * 3
     assert m.to_sparse_csc().is_sparse_csc() if hasattr(m, "to_sparse_csc") else not m.is_sparse_csc()

@@ -294,5 +294,8 @@ def test_sampled_products() -> None:
 def test_pointwise_of_numbers_and_of_outer_indices() -> None:
     s = ow.masked_tensor(np.array(3.0), np.array(True))
     assert ow.pointwise("A * 2 + B", {"A": s, "B": s}).item() == 9
+    absent = ow.masked_tensor(np.array(3.0), np.array(False))
+    for text in ("A * 2 + B", "B - A", "A * B"):
+        assert ow.pointwise(text, {"A": s, "B": absent}).nse == 0
     assert ow.pointwise("A * S", {"A": masked("A", "csr"), "S": s}).nse == MASKS["A"].sum()
     assert ow.pointwise("y[i] * y[j]", {"y": masked("y", "dense")}).shape == (4, 4)

@@ -444,6 +444,7 @@ def test_empty_extents() -> None:
     A = tensor(np.zeros((0, 4)), "csr")
     both(lambda A: ow.sum(A * A + A, axis=0), A)
     both(lambda A: (A + A * 2) @ np.ones(4), A)
+    assert "not fused    there are no elements" in str(ow.explain(ow.lazy(A) * A + A))
 
 
 def test_kernels_verify_and_interpret_alike(monkeypatch: pytest.MonkeyPatch) -> None:

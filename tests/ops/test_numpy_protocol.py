@@ -140,11 +140,15 @@ ARGUMENTS: tuple[tuple[np.ndarray[Any, Any], tuple[Callable[[Any], Any], ...]], 
         lambda x: (np.insert(x, 1, 7, axis=1), np.insert(x, 2, 7), np.vsplit(x, 3), np.hsplit(x, [1, 3])),
         lambda x: (np.flipud(x), np.fliplr(x), [np.rot90(x, k) for k in range(5)], np.rot90(x, 1, (1, 0))),
         lambda x: (np.resize(x, (2, 3)), np.resize(x, (5, 5)), np.resize(x, (0, 3)), np.size(x), np.size(x, 1)),
+        lambda x: (np.resize(x[:0], (2, 3)), np.resize(x, 0), np.ptp(x), np.ptp(x, 0), np.ptp(x, 1, keepdims=True)),
+        lambda x: (np.delete(x, slice(None, None, 2)), np.delete(x, KEEP, axis=0), np.delete(x, [-1, 0], axis=1)),
+        lambda x: (np.insert(x, slice(0, 2), 5, axis=0), np.insert(x, [1, 3], 5, axis=1), np.insert(x, [2, 0], [7, 8])),
         lambda x: (np.array_equal(x, A), np.array_equal(x, A[:2]), np.array_equiv(x, A[0]), np.array_equiv(x, A[:, :2])),
         lambda x: (np.iscomplexobj(x), np.isrealobj(x), np.iscomplexobj(x * 1j)),
     )),
     (V, (
         lambda x: (np.bincount(x), np.bincount(x, np.arange(6.0)), np.bincount(x, minlength=9)),
+        lambda x: (np.bincount(x[:0]), np.bincount(x[:0], minlength=2), np.bincount(x * 0), np.bincount(x * 3, minlength=2)),
         lambda x: (np.trim_zeros(x), np.trim_zeros(x, "f"), np.trim_zeros(x * 0)),
         lambda x: np.unique(x, return_index=True, return_inverse=True, return_counts=True),
     )),
@@ -155,7 +159,8 @@ ARGUMENTS: tuple[tuple[np.ndarray[Any, Any], tuple[Callable[[Any], Any], ...]], 
     (A.astype(np.float32), (
         lambda x: (np.vstack([x, x]), np.hstack([x, x]), np.vstack([x], dtype=np.float64), np.hstack([x], dtype=np.float64)),
     )),
-    (STACK, (lambda x: (np.dsplit(x, 2), np.average(x, axis=(0, 2)), np.rot90(x, 1, (0, 2))),)),
+    (STACK, (lambda x: (np.dsplit(x, 2), np.average(x, axis=(0, 2)), np.rot90(x, 1, (0, 2)), np.dot(x, A.T),
+                     np.dot(x, x.swapaxes(1, 2)), np.dot(x, x[0].T), np.dot(x[0], x.swapaxes(1, 2)), np.dot(x, ROW)),)),
 )  # fmt: skip
 
 

@@ -187,6 +187,13 @@ def test_refusals() -> None:
     ):
         with pytest.raises(error, match=match):
             call()
+    for dtype in ("int8", "uint64", "bool", "int64"):
+        limits = (0, 1) if dtype == "bool" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+        for number in (*limits, 1.0):
+            assert (ow.iso(A, number, dtype=dtype).values == np.dtype(dtype).type(number)).all()
+        for number in (limits[0] - 1, limits[1] + 1, np.nan, np.inf, 0.5):
+            with pytest.raises(DTypeError, match="does not fit"):
+                ow.iso(A, number, dtype=dtype)
     restored, parts = ow.iso(A, 1)._storage.__reduce__()
     for count in (-1, 2.0, "3"):
         with pytest.raises(InvariantError, match="times values"):
@@ -214,6 +221,13 @@ def test_explicit_values_of_an_encoding() -> None:
         assert B.is_iso
         assert B.format.explicit is None
         assert B.asformat(f).is_iso
+
+
+def test_values_that_differ_far_behind_are_not_one() -> None:
+    x = np.ones(iso.CHUNK + 1, np.int8)
+    assert iso.has_one_value(x)
+    x[-1] = 2
+    assert not iso.has_one_value(x)
 
 
 def test_binsparse_files_keep_one_value(tmp_path) -> None:

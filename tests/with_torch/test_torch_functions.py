@@ -222,5 +222,8 @@ def test_sparse_resize() -> None:
     compare(t.clone().sparse_resize_((7, 6), 2, 0), want)
     with pytest.raises(ow.ShapeError, match="do not fit shape"):
         t.sparse_resize_((1, 6), 2, 0)
+    for size, sparse_dim, dense_dim in (((4, 6), 1, 0), ((4, 6, 2), 2, 0), ((4, -6), 2, 0), ((-4, 6), 1, 1)):
+        with pytest.raises(ow.ShapeError, match="extents of 0 or more"):
+            t.clone().sparse_resize_(size, sparse_dim, dense_dim)
     empty = ow.sparse_coo_tensor(torch.zeros((2, 0), dtype=torch.int64), torch.zeros(0), (2, 3))
     assert empty.sparse_resize_((5, 2, 3), 1, 2).shape == (5, 2, 3)

@@ -86,7 +86,6 @@ def _narrowed(operation: str, m: MaskedTensor, mask: Any) -> MaskedTensor:
 def _at_mask(operation: str, t: Tensor, mask: Any) -> Tensor:
     """The elements of a sparse Tensor where a mask is True, in its format, with a bitmap where that stores more."""
     pattern = asarray(mask.filled(False) if isinstance(mask, MaskedTensor) else mask)
-    pattern = pattern if pattern._storage.scalar == "bool" else pattern != 0
     if pattern.shape != t.shape:
         try:
             pattern = broadcast_to(pattern, t.shape)

@@ -62,8 +62,8 @@ def scan(key: i64[const], A: T[const], out: T[mut], n: i64):
 
 @planned("kernels of masked scans")
 def _scan(op: str, scalar: str) -> Executable:
-    start = {"sum": "0", "prod": "1"}[op] + ("" if scalar[0] in "iu" else ".0")
-    text = _SCAN.replace("START", f"{scalar}({start})").replace("OP", {"sum": "+", "prod": "*"}[op])
+    start, symbol = {"sum": ("0", "+"), "prod": ("1", "*")}[op]
+    text = _SCAN.replace("START", f"{scalar}({start})").replace("OP", symbol)
     return kernels.of_text(text, T=scalar)
 
 

@@ -164,7 +164,7 @@ def _only_bits(s: Storage) -> bool:
 def values_on(s: Storage, m: MaskedTensor) -> Array:
     """The values of a masked tensor in the places of a structure; zero where it is missing."""
     t = m._tensor._storage
-    if t is s or (t.format == s.format and _only_bits(s) and _only_bits(t)):
+    if t is s or (t.format == s.format and _only_bits(s)):
         return t.values
     if tracked((t.values,)):
         return sparse_mask(m._tensor, Tensor._from_storage(s)).values

@@ -40,7 +40,7 @@ class NamespaceInfo:
     def devices(self) -> list[str]:
         """The CPU, and CUDA devices where torch is loaded and has some."""
         torch: Any = sys.modules.get("torch")
-        count = torch.cuda.device_count() if torch is not None and torch.cuda.is_available() else 0
+        count = 0 if torch is None else torch.cuda.device_count()
         return ["cpu", *(f"cuda:{k}" for k in range(count))]
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:

@@ -145,11 +145,11 @@ def unique(
     t, ow = asarray(ar), namespace()
     merge_nans = equal_nan and isdtype(t.dtype, ("real floating", "complex floating"))
     distinct = ow.unique_all(t) if return_index or return_inverse or return_counts else None
-    parts = [ow.unique_values(t) if distinct is None else distinct.values]
-    merge_nans = merge_nans and bool(ow.isnan(parts[0]).any())
+    values = ow.unique_values(t) if distinct is None else distinct.values
+    merge_nans = merge_nans and bool(ow.isnan(values).any())
     if distinct is None:
-        return _merge_nans(parts[0])[0] if merge_nans else parts[0]
-    values, firsts, inverse, counts = distinct.values, distinct.indices, distinct.inverse_indices, distinct.counts
+        return _merge_nans(values)[0] if merge_nans else values
+    firsts, inverse, counts = distinct.indices, distinct.inverse_indices, distinct.counts
     if merge_nans:
         values, count = _merge_nans(values)
         firsts, inverse = firsts[:count], ow.minimum(inverse, count - 1)
