@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import random
 import signal
@@ -208,3 +209,48 @@ def test_killed_while_writing(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_killed_a_hundred_times_while_writing(tmp_path: Path) -> None:
     assert kill_while_writing(tmp_path, 100, seed=1) == 500
+
+
+FULL_DISK = """
+import os, resource, signal, sys
+import numpy as np, openwork as ow
+from openwork.faults import injected, nth
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+t, small = ow.random_array((300, 300), density=0.3, format="csr", rng=0), ow.eye_array(3, format="csr")
+ow.write("a.ow", t)
+for name in sys.argv[1:]:
+    ow.write(name, small)
+    kind = "csr" if name.endswith((".h5", ".h5ad", ".zarr", ".npz", ".ow")) else "coo"
+    for call in (lambda: ow.write(name, t), lambda: ow.convert("a.ow", name, format=kind)):
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, limits[1]))
+        try:
+            call()
+        except OSError as error:
+            assert error.filename == name, error.filename
+        else:
+            raise AssertionError(name)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        for k in (1, 3, 6):
+            try:
+                with injected(nth("write", k)):
+                    call()
+                ow.write(name, small)  # there were fewer writes
+            except OSError as error:
+                assert error.filename == name, error.filename
+        assert (ow.read(name).to_numpy() == np.eye(3)).all(), name
+        assert not [x for x in os.listdir(".") if x.startswith(".openwork")], os.listdir(".")
+print("right")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="asks for limits of a file's size")
+def test_a_full_disk_is_an_error_with_the_path_whatever_library_writes(tmp_path: Path) -> None:
+    """In a process of its own: libhdf5 ends one where a write fails."""
+    needs = {"b.bsp.h5": "h5py", "b.h5ad": "h5py", "b.h5": "h5py", "b.bsp.zarr": "zarr", "b.parquet": "pyarrow"}
+    names = ["b.ow", "b.npz", "b.mtx", *(name for name, needed in needs.items() if importlib.util.find_spec(needed))]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FULL_DISK, *names], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "right", done.stderr[-2000:]

@@ -6,6 +6,7 @@ usual ones, each once; and no more bytes than `limits` allow for those that the 
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ...errors import FileFormatError, UnsupportedError
+from ...faults import reach
 from ...storage.buffers import to_numpy
 from ..shared import limits
 from ..shared.compressed import check_pointers, compressed
@@ -36,6 +38,8 @@ _FILTERS = (1, 2, 3, 4, 32000)
 _DEPTH = 32
 _CHUNK = 1 << 17
 """Elements of a chunk: 1 MiB of doubles, as much as HDF5 keeps of a dataset for the next read."""
+_SMALL = 1 << 17
+"""Bytes of what libhdf5 writes to read it again, at most."""
 _LIBRARY = ("v110", "v110")
 """The file format of HDF5 1.10, which has checksums of all that says what lies where."""
 _READ_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
@@ -81,8 +85,70 @@ def create_hdf5(path: str | os.PathLike[str], others: Callable[[Any], list[str]]
                 f"write: {os.fspath(path)}: the file has {', '.join(map(repr, lost[:5]))} besides, which would be lost"
                 "\n  help: another path, or remove the file first"
             )
-    with replacing_name(path) as temporary, h5py.File(temporary, "w", libver=_LIBRARY) as file:
-        yield file
+    with replacing_name(path) as temporary, _HeldErrors(temporary) as raw:
+        try:
+            with h5py.File(raw, "w", libver=_LIBRARY) as file:
+                yield file
+        finally:
+            if raw.error is not None:
+                raise raw.error
+
+
+class _HeldErrors(io.FileIO):
+    """A new file for HDF5, of which no write fails: an error is kept, and what is written after it is dropped.
+
+    libhdf5 writes as it closes what it has, too, and a process ends where that fails, as on a full disk. It ends as
+    well where libhdf5 reads other structures than it wrote: small writes after an error are kept in memory.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "w+b")
+        self.error: OSError | None = None
+        self._size = 0
+        self._kept: list[tuple[int, bytes]] = []
+
+    def write(self, data: Any, /) -> int:
+        """All of the data is written, or an error kept."""
+        view, first = memoryview(data).cast("B"), self.tell()
+        try:
+            at = 0
+            while self.error is None and at < len(view):
+                reach("write")
+                at += super().write(view[at:]) or 0
+        except OSError as error:
+            self.error = error
+        if self.error is not None and len(view) <= _SMALL:
+            self._kept.append((first, bytes(view)))
+        self._size = max(self._size, first + len(view))
+        super().seek(first + len(view))
+        return len(view)
+
+    def readinto(self, buffer: Any, /) -> int:
+        """What was written, and zeros where that was dropped."""
+        view, first = memoryview(buffer).cast("B"), self.tell()
+        read = super().readinto(view) or 0
+        if self.error is not None:
+            view[read:] = bytes(len(view) - read)
+            for at, data in self._kept:
+                begin, end = max(at, first), min(at + len(data), first + len(view))
+                if begin < end:
+                    view[begin - first : end - first] = data[begin - at : end - at]
+            read = len(view)
+        return read
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """The length of the file is set, or an error kept."""
+        self._size = self.tell() if size is None else size
+        try:
+            if self.error is None:
+                super().truncate(self._size)
+        except OSError as error:
+            self.error = error
+        return self._size
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """The end is that of what was to be written."""
+        return super().seek(self._size + offset) if whence == io.SEEK_END else super().seek(offset, whence)
 
 
 def dataset(group: Any, key: str, array: Array, compress: bool = False) -> Any:
