@@ -80,11 +80,13 @@ def row_positions(stored: Stored, row: int) -> int | None:
     level = stored.format.levels[0]
     if level.expression != Dim(0) or not level.format.ordered:
         return None
-    position = row if level.format.is_dense else bisect_left(stored.crd[0], row, 0, stored.crd[0].shape[0])
+    position = row if level.format.is_located else bisect_left(stored.crd[0], row, 0, stored.crd[0].shape[0])
     for at, (lo, hi) in list(enumerate(stored.format.level_intervals(stored.shape)))[1:]:
         kind = stored.format.levels[at].format
-        if kind.is_dense:
+        if kind.is_located:
             position *= hi - lo
+        elif kind.slots is not None:
+            position *= kind.slots
         elif kind.is_compressed:
             position = int(stored.pos[at][position])
     return position

@@ -186,7 +186,7 @@ def read_dense(values: Array, shape: tuple[int, ...], symmetry: str, mirror: boo
         first_row = j + skew
         column = values[start : start + n - first_row]
         dense[first_row:, j] = column
-        if mirror and first_row < n:
+        if mirror:
             mirrored = column if skew else column[1:]
             dense[j, j + 1 :] = -mirrored if skew else mirrored.conj() if symmetry == "hermitian" else mirrored
         start += n - first_row
