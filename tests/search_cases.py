@@ -116,6 +116,8 @@ class Draw:
         if dtype == "bfloat16":
             dense = rounded(dense)
         t = tensor(rng, dense, fill, random_format(rng, len(shape)), self.tame)
+        if not t.format.is_unique and dense.dtype.kind in "fc":
+            dense = dense + 0.0  # sums of elements that stand there more than once have no -0.0
         if over_torch:
             t = onto_torch(t, dtype)
         self.inputs += [t, dense.tolist()]

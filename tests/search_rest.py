@@ -43,7 +43,7 @@ def _dense_where(a: Array, value: Any) -> Array:
 
 
 def _quantile(a: Array, k: Any) -> Any:
-    return np.quantile(a, k[0], axis=k[1]) if a.size or k[1] is None else None  # NumPy raises an IndexError
+    return np.quantile(a, k[0], axis=k[1]) if a.size else None  # NumPy raises an IndexError
 
 
 REST: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[random.Random, Shape], Any], str]] = {
@@ -54,7 +54,7 @@ REST: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[random.R
     "cumulative_sum initial": (lambda t, k: ow.cumulative_sum(t, axis=k, include_initial=True), lambda a, k: np.cumulative_sum(a, axis=k, include_initial=True), _one, "sum"),
     "nancumsum": (lambda t, k: ow.nancumsum(t, axis=k), lambda a, k: np.nancumsum(a, axis=k), _one, "sum"),
     "clip": (lambda t, k: ow.clip(t, *k), lambda a, k: np.clip(a, *k), lambda r, s: r.choice(((0, 2), (1, None), (None, 1), (2, 1))), "same"),
-    "where": (lambda t, k: ow.where(t > 0, t, k), lambda a, k: _dense_where(a, k), lambda r, s: r.choice((0, 1)), "same"),
+    "where": (lambda t, k: ow.where(t > 0, t, bool(k) if name_of(t) == "bool" else k), lambda a, k: _dense_where(a, k), lambda r, s: r.choice((0, 1)), "same"),
     "isclose": (lambda t, k: ow.isclose(t, k), lambda a, k: np.isclose(a, k), lambda r, s: r.choice((0.0, 1.0, math.nan)), "bool"),
     "isin": (lambda t, k: ow.isin(t, k), lambda a, k: np.isin(a, k), lambda r, s: np.array(r.sample((0, 1, 2, 3, 4), r.randint(0, 3)), "int8"), "bool"),
     "take": (lambda t, k: ow.take(t, k[0], axis=k[1]), lambda a, k: np.take(a, k[0], axis=k[1]), lambda r, s: (np.array([r.randint(-1, 2) for _ in range(r.randint(0, 4))], int), _one(r, s)), "same"),

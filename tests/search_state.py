@@ -161,6 +161,10 @@ def _file(suffix: str) -> Callable[[Any], Any]:
     return through
 
 
+def _known_to_numpy(t: Any) -> Any:
+    return t.astype("float32") if name_of(t) == "bfloat16" else t
+
+
 EXCHANGES: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "pickle": (lambda t: pickle.loads(pickle.dumps(t)), True), "deepcopy": (copy.deepcopy, True), "copy": (copy.copy, True),
     "torch.save": (_saved, True), ".npz": (_file(".npz"), True), ".ow": (_file(".ow"), True), ".bsp.h5": (_file(".bsp.h5"), False),
@@ -168,7 +172,7 @@ EXCHANGES: dict[str, tuple[Callable[[Any], Any], bool]] = {
     ".parquet": (_file(".parquet"), False), ".petsc": (_file(".petsc"), False), ".bsp.zarr": (_file(".bsp.zarr"), False),
     ".rb": (_file(".rb"), False),
     "to_scipy": (lambda t: ow.asarray(t.to_scipy()), False), "to_torch": (lambda t: ow.asarray(t.to_torch()), False),
-    "dlpack": (lambda t: ow.asarray(np.from_dlpack(t.asformat("dense"))), False),
+    "dlpack": (lambda t: ow.asarray(np.from_dlpack(_known_to_numpy(t).asformat("dense"))), False),
     "asarray": (lambda t: ow.asarray(np.asarray(t.asformat("dense"))), False),
     "onto the other library": (lambda t: ow.asarray(t, like=np if is_torch(t) else torch), True),
     "there and back": (lambda t: ow.asarray(ow.asarray(t, like=np if is_torch(t) else torch), like=torch if is_torch(t) else np), True),
