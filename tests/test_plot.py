@@ -44,6 +44,23 @@ def test_spy_counts_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> Non
     ax = ow.plot.spy(ow.asarray(D, format="csr"))
     (image,) = ax.images
     assert image.get_array().filled(0).tolist() == [[2, 1], [1, 1]]
+    assert (image.norm.vmin, image.norm.vmax) == (1, 2)
+    monkeypatch.setattr("openwork.plot.pictures.MARKED", 0)
+    for shape, cells in (((1, 40), (1, 2)), ((40, 1), (2, 1)), ((30, 40), (2, 2)), ((40, 9), (2, 1))):
+        (image,) = ow.plot.spy(ow.asarray(np.eye(*shape), format="coo")).images
+        drawn = image.get_array()
+        assert (drawn.shape, drawn.sum()) == (cells, min(shape))
+        assert not (drawn.compressed() == 0).any()
+        assert image.norm.vmin == 1
+        assert image.norm.vmax == max(2, drawn.max())
+
+
+@pytest.mark.parametrize(
+    ("shape", "aspect"),
+    [((53, 10), 1), ((54, 10), "auto"), ((10, 53), 1), ((10, 54), "auto"), ((9, 9), 1), ((0, 4), "auto"), ((0, 3), 1)],
+)
+def test_spy_has_square_cells_up_to_five_times_as_long_as_wide(shape: tuple[int, int], aspect: object) -> None:
+    assert ow.plot.spy(ow.zeros(shape, format="csr")).get_aspect() == aspect
 
 
 def test_pictures_on_given_axes() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from openwork.advice import units
 from openwork.advice.measure import medians
 from openwork.advice.sizes import block_count, bytes_of, diagonal_count, format_table
 from openwork.cli import generate, output
@@ -116,6 +117,17 @@ def test_texts() -> None:
     assert output.ratio_text(1.234) == "1.23"
     assert output.ratio_text(None) == "-"
     assert output.count_text(1234567) == "1 234 567"
+
+
+def test_bytes_of_text() -> None:
+    assert [units.bytes_of(f"{n}{u}", "f", "memory") for n, u in ((7, ""), (2, "k"), (2, "MB"), (1.5, "gb"), (1, " T"))] == [
+        7, 2000, 2_000_000, 1_500_000_000, 10**12,
+    ]  # fmt: skip
+    assert [units.bytes_of(f"1{u}iB", "f", "memory") for u in "KmGt"] == [1 << 10, 1 << 20, 1 << 30, 1 << 40]
+    assert units.bytes_of(5, "f", "memory") == 5
+    for wrong in ("0", "1i", "1iB", "-3", "x", "1 2", "0.5", "1e3", "3xB", 0, -1):
+        with pytest.raises(ValueError, match="f: memory is a number of bytes"):
+            units.bytes_of(wrong, "f", "memory")
 
 
 def test_table_and_bars() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,6 +50,24 @@ def test_every_range_runs_once(threads: int) -> None:
         pool.parallel(executable, words, cuts(rng, 500, int(rng.integers(1, 12))))
         if turn % 100 == 0:
             np.testing.assert_array_equal(y, turn * np.arange(1, 501))
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "arm64", "aarch64"])
+@pytest.mark.parametrize(("system", "block", "setmask"), [("linux", 0, 2), ("darwin", 1, 3)])
+def test_the_text_is_of_the_system(
+    machine: str, system: str, block: int, setmask: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pause of the processor, declared once, and the system's numbers of pthread_sigmask."""
+    monkeypatch.setattr(pool.sys, "platform", system)
+    monkeypatch.setattr(pool.os, "uname", lambda: SimpleNamespace(machine=machine))
+    text = pool._text().partition("; Filled in by pool.py")[2].partition("\n")[2]
+    assert "{" + "PAUSE" not in text
+    assert text.count("declare void @llvm.") == 2  # and memset
+    ours, other = ("aarch64.hint", "x86.sse2.pause") if machine != "x86_64" else ("x86.sse2.pause", "aarch64.hint")
+    assert f"call void @llvm.{ours}" in text
+    assert other not in text
+    assert f"@pthread_sigmask(i32 {block}, ptr %all" in text
+    assert f"@pthread_sigmask(i32 {setmask}, ptr %old" in text
 
 
 def test_many_callers_at_a_time() -> None:

@@ -209,6 +209,20 @@ def test_numpys_functions_have_the_rules_of_the_module() -> None:
         np.testing.assert_array_equal(getattr(got, "todense", lambda got=got: got)(), want)
 
 
+def test_what_need_not_change_is_itself() -> None:
+    x = sparse.COO(A)
+    for itself in (
+        sparse.asarray(x),
+        sparse.asarray(x, dtype=float),
+        sparse.asarray(x, format="coo"),
+        x.asformat("coo"),
+        x[:],
+    ):
+        assert itself is x
+    for other in (sparse.asarray(x, copy=True), sparse.asarray(x, dtype=np.float32), x.copy()):
+        assert not np.shares_memory(other.data, x.data)
+
+
 def test_casts_are_silent() -> None:
     x = sparse.COO([[0, 2]], [np.nan, 300.0], shape=(3,), fill_value=np.inf)
     assert x.astype(np.int8).dtype == np.int8

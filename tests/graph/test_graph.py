@@ -89,6 +89,19 @@ def test_distances_are_csgraphs() -> None:
         graph.shortest_paths(ow.asarray(np.array([[0, -1.0], [-1.0, 0]]), format="csr"), 0)
 
 
+@pytest.mark.parametrize("method", ["auto", "dijkstra", "bellman_ford"])
+@pytest.mark.parametrize("edges", [[], [(0, 0)], [(0, 1)], [(1, 2), (0, 1), (0, 2)], [(k, k + 1) for k in range(4)]])
+def test_distances_of_few_edges(edges: list[tuple[int, int]], method: str) -> None:
+    x = np.zeros((5, 5))
+    for k, edge in enumerate(edges):
+        x[edge] = k + 1
+    for spec in ("csr", "coo", "dcsr"):
+        np.testing.assert_array_equal(
+            graph.shortest_paths(ow.asarray(x, format=spec), range(5), method=method),
+            csgraph.shortest_path(sps.csr_array(x)),
+        )
+
+
 def test_stored_zeros_are_edges_and_padding_is_none() -> None:
     stored = ow.sparse_coo_tensor(np.array([[0, 1], [1, 2]]), np.array([0.0, 5.0]), (3, 3))
     assert graph.bfs(stored, 0).tolist() == [0, 1, 2]

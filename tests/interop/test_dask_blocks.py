@@ -419,6 +419,7 @@ def test_what_is_refused(client: Any) -> None:
         (lambda: BlockMatrix(t, 2, client="tcp://host"), ow.UnsupportedError, "got: str"),
         (lambda: pickle.dumps(BlockTensor(t, 2, client=client)), ow.UnsupportedError, "pickled"),
         (lambda: BlockMatrix(t, 2, client=client).normal_matmat(np.ones(3)), ow.ShapeError, r"expected \(20, k\)"),
+        (lambda: BlockMatrix(t, 2, client=client).normal_matmat(np.ones((20, 2, 2))), ow.ShapeError, r"expected \(20, k\)"),
         (lambda: graph.pagerank(BlockMatrix(t, 2, client=client)), ow.ShapeError, "square"),
         (lambda: graph.components(BlockMatrix(csr(SQUARE), 2, client=client), connection="strong"), ow.UnsupportedError, "'weak'"),
         (lambda: linalg.randomized_svd(t, 21), ow.ShapeError, "k from 1 to 20"),

@@ -238,3 +238,24 @@ def test_functions_of_the_array_library_of_operands_of_two_libraries(
     np.testing.assert_allclose(found.to_numpy(), theirs(b, a) if swapped else theirs(a, b), rtol=1e-15)
     if function in (ow.nextafter, ow.logaddexp):
         assert function(t.astype("int32"), u.astype("bool")).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("shape", "format", "block"),
+    [
+        ((4, 6), "bsr(2, 3)", (2, 3)),
+        ((4, 6), "bsr(4, 2)", (4, 2)),
+        ((5, 6), "bsr(2, 3)", (1, 1)),
+        ((4, 7), "bsr(2, 3)", (1, 1)),
+        ((4, 6), "csr", (1, 1)),
+    ],
+)
+def test_blocks_are_kept_where_they_divide_the_extents(
+    shape: tuple[int, int], format: str, block: tuple[int, int]
+) -> None:
+    x = np.where(np.arange(np.prod(shape)).reshape(shape) % 3 == 1, 2.0, 0)
+    t = ow.asarray(x, format=format)
+    for kind in ("bsr", "bsc"):
+        found = t.to_torch(kind)
+        assert tuple(found.values().shape[1:]) == block
+        np.testing.assert_array_equal(found.to_dense().numpy(), x)

@@ -216,7 +216,7 @@ class SparseArray(NDArrayOperatorsMixin):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if getattr(func, "__module__", "numpy") in (None, "numpy"):
             ours = getattr(CLASSES["module"], func.__name__, None)
-            if callable(ours) and not isinstance(ours, np.ufunc | type):
+            if ours is not None:
                 return ours(*args, **kwargs)
         plain = {key: unwrapped(value) for key, value in kwargs.items()}
         return wrapped(func(*map(unwrapped, args), **plain), type(self), self)

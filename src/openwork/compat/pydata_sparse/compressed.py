@@ -46,7 +46,7 @@ class GCXS(SparseArray):
         if isinstance(arg, np.ndarray | SparseArray):
             held = compressed_axes
             if isinstance(arg, GCXS) and held is None:
-                held = arg.compressed_axes if arg.ndim > 1 else None
+                held = arg.compressed_axes
             self._take(GCXS._compressed(as_coo(arg), held, idx_dtype))
         elif shape is None or not isinstance(arg, tuple | list):
             raise ValueError("missing `shape` argument")
