@@ -217,6 +217,43 @@ def test_wrappers() -> None:
         compare(name, x, function, recorded=k % 2 == 0)
 
 
+def test_every_argument_of_reductions() -> None:
+    """Dimensions, orders, corrections and kept dimensions: torch's result, or an error where torch has one."""
+
+    def attempt(function: Callable[[Any], Any], x: Any) -> Any:
+        try:
+            return function(x)
+        except (RuntimeError, IndexError, ValueError):
+            return None
+
+    tries: list[Callable[[Any], Any]] = []
+    for keepdim in (False, True):
+        for dim in (None, 0, -1, 1, 2):
+            tries += [lambda t, d=dim, k=keepdim: (torch.argmax(t, d, k), torch.argmin(t, d, k))]
+            tries += [
+                lambda t, d=dim, k=keepdim, c=c: (
+                    torch.var(t, d, correction=c, keepdim=k),
+                    torch.std(t, d, correction=c, keepdim=k),
+                )
+                for c in (0, 1, None)
+            ]
+        for dim in (None, 0, (-1,), (1, 0), (-2, -1), (0, 2), (0, -2), (1, 1)):
+            tries += [
+                lambda t, o=o, d=dim, k=keepdim: torch.linalg.norm(t, o, d, k) for o in (None, 1, -torch.inf, "fro")
+            ]
+    tries += [lambda t, a=a, b=b: torch.flatten(t, a, b) for a in (0, 1, -1) for b in (0, 1, -1, -2)]
+    tries += [
+        lambda t, dims=dims: torch.tensordot(t, X[:1], dims) for dims in (([0], [0]), ([1], [1]), ([0, 1], [0, 1]))
+    ]
+    tries += [lambda t: torch.tensordot(t[:1], X, ([0], [0]))]
+    for x in (X, STACK, V):
+        t = ow.asarray(x.clone()).asformat("coo")
+        for k, function in enumerate(tries):
+            got, want = attempt(function, t), attempt(function, x)
+            assert (got is None) == (want is None), (x.shape, k)
+            assert want is None or same(got, want, 1e-9) == "", (x.shape, k)
+
+
 def test_of_the_dense_format() -> None:
     """Wrappers have a way of their own for Tensors of dense formats."""
     for name, (x, function) in (CASES | WRAPPERS).items():

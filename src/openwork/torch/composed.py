@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from .. import linalg
 from ..errors import ShapeError, UnsupportedError
 from ..ops import creation
+from ..ops.axes import axis_of
 from ..ops.elementwise.maps import elementwise
 from ..ops.manipulation import shaping, triangles
 from ..ops.products import tensor_products
@@ -63,7 +64,11 @@ def linalg_norm(t: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = Fal
     """torch.linalg.norm: of vectors, and of matrices."""
     t = t if dtype is None else t.astype(dtype)
     if ord is None or t.ndim == 1 or isinstance(dim, int) or (isinstance(dim, tuple | list) and len(dim) == 1):
+        if isinstance(ord, str):
+            raise UnsupportedError(f"norm: {ord!r} of vectors\n  help: that of matrices takes two dimensions")
         return norm(t, 2 if ord is None else ord, dim, keepdim)
+    if dim is None and t.ndim != 2:
+        raise ShapeError(f"norm: {ord!r} of a tensor of shape {t.shape}\n  help: dim= says of what")
     return matrix_norm(t, ord, (-2, -1) if dim is None else dim, keepdim)
 
 
@@ -75,7 +80,9 @@ def matrix_norm(t: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
         return norm(t, 2, dim, keepdim)
     if ord not in (1, -1, math.inf, -math.inf):
         raise UnsupportedError(f"matrix_norm: {ord!r} needs all singular values\n  supported: 'fro', 1, -1, inf, -inf")
-    rows, columns = (d % t.ndim for d in dim)
+    rows, columns = (axis_of(d, t.ndim, "matrix_norm") for d in dim)
+    if rows == columns:
+        raise ShapeError(f"matrix_norm: dimensions {tuple(dim)}\n  expected: two different ones")
     first, second = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = apply_nary(torch.abs, t).sum(first, keepdims=True)
     extreme = folds.reduce("max" if ord > 0 else "min", sums, second, True)

@@ -104,7 +104,9 @@ def shape_of(sizes: Sequence[Any]) -> tuple[int, ...]:
 @torch_function("flatten", "ravel", moves=True)
 def flatten(t: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one."""
-    first, last = start_dim % max(t.ndim, 1), end_dim % max(t.ndim, 1)
+    first, last = (axis_of(d, max(t.ndim, 1), "flatten") for d in (start_dim, end_dim))
+    if first > last:
+        raise ShapeError(f"flatten: from dimension {start_dim} to {end_dim}\n  expected: the first before the last")
     middle = math.prod(t.shape[first : last + 1])
     return shaping.reshape(t, (*t.shape[:first], middle, *t.shape[last + 1 :]))
 

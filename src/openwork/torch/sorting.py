@@ -65,7 +65,7 @@ def arg_extreme(op: str) -> Callable[..., Tensor]:
     def function(t: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         if not t.ndim:
             return Tensor._from_dense(torch.zeros((), dtype=torch.int64))
-        return arg_reduce(op, t.detach(), dim, keepdim and dim is not None)
+        return arg_reduce(op, t.detach(), dim, keepdim)
 
     return function
 
