@@ -12,6 +12,8 @@ import pytest
 import openwork as ow
 from openwork.io import header
 from openwork.io.containers import mapped
+from openwork.io.out_of_core.parts_of_file import open_source
+from openwork.io.shared.records import Options
 from openwork.io.shared.stored_range import of_storage, positions_are_elements, ranges, row_positions
 
 X = np.where(np.arange(30).reshape(5, 6) % 4 == 1, np.arange(30.0).reshape(5, 6), 0)
@@ -22,7 +24,10 @@ FORMATS = ("csr", "csc", "coo", "dcsr", "dcsc", "bsr(2, 2)", "bsc(2, 3)", "bsr(5
 @pytest.mark.parametrize("format", FORMATS)
 def test_elements_by_ranges_of_positions(format: str) -> None:
     """Ranges of any length, from anywhere, are the elements of the whole; rows are ranges where they lie together."""
-    x = X if not format.startswith("nm") else np.where(np.arange(40).reshape(5, 8) % 4 < 2, X[:, :1] + 1, 0)
+    x = X
+    if format.startswith("nm"):  # groups of two elements, of one and of none
+        x = np.where(np.arange(40).reshape(5, 8) % 4 < 2, X[:, :1] + 1, 0)
+        x[1, :5], x[3, 4:] = 0, 0
     t = ow.asarray(x, format=format)
     stored = of_storage(t._storage)
     assert positions_are_elements(stored.format)
@@ -74,6 +79,7 @@ def test_layouts_of_tensors_read_and_convert_alike(name: str, tmp_path: Path) ->
     np.testing.assert_array_equal(t.to_numpy(), want)
     found = header(path)
     assert found.entries == entries
+    assert (open_source(path, Options()) is None) == (name != "a.tns")
     if entries is not None:
         assert found.shape == shape
     told: list[tuple[int, int]] = []
@@ -81,6 +87,12 @@ def test_layouts_of_tensors_read_and_convert_alike(name: str, tmp_path: Path) ->
     np.testing.assert_array_equal(ow.read(tmp_path / "out.ow").to_numpy(), want)
     if name in ("a.tns", "a.sptensor"):
         assert (len(text), len(text)) in told
+
+
+def test_groups_are_read_in_parts(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    ow.write(tmp_path / "a.bsp.h5", ow.asarray(X, format="csr"))
+    assert open_source(tmp_path / "a.bsp.h5", Options()) is not None
 
 
 def test_headers_have_the_number_of_entries(tmp_path: Path) -> None:
