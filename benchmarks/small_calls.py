@@ -31,10 +31,12 @@ def numpy_rows() -> dict[str, tuple[Call, Call]]:
     rng = np.random.default_rng(0)
     s, t = (sp.random_array((50, 50), density=0.1, format="csr", rng=rng) for _ in range(2))
     a, b = ow.asarray(s), ow.asarray(t)
-    x, mask, rows = np.ones(50), np.arange(50) % 3 == 0, [1, 2]
+    x, mask, rows, few = np.ones(50), np.arange(50) % 3 == 0, [1, 2], rng.random((8, 50))
     return {
         "A @ x": (lambda: a @ x, lambda: s @ x),
         "A.T @ x": (lambda: a.T @ x, lambda: s.T @ x),
+        "X @ A": (lambda: few @ a, lambda: few @ s),
+        "A @ X.T": (lambda: a @ few.T, lambda: s @ few.T),
         "A @ B": (lambda: a @ b, lambda: s @ t),
         "A + A": (lambda: a + a, lambda: s + s),
         "A + B": (lambda: a + b, lambda: s + t),

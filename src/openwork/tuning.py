@@ -406,6 +406,10 @@ SIEVE_RATIO = _tuned(
     8, "", "a part that is expected to have so many times fewer elements than its operands is computed first",
     "set with 0a75501",
 )  # fmt: skip
+PACKED_OPERAND = _tuned(
+    1 << 14, "elements", "of a dense operand up to which it is packed for the prepared product of contiguous ones",
+    "10 us to pack them, where a product that is not prepared begins after 45",
+)  # fmt: skip
 RECORDED_PRODUCT = _tuned(
     1 << 16, "elements", "of every operand up to which the launches of a recorded product are kept",
     "the first one runs twice",

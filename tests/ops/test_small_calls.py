@@ -59,6 +59,8 @@ CASES: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "A + B": (12, lambda a, b: a + b),
     "A * B": (15, lambda a, b: a * b),
     "A @ x": (5, lambda a, b: a @ ONES),
+    "X @ A": (24, lambda a, b: X[:, :6] @ a),
+    "A @ X.T": (6, lambda a, b: a @ X.T),
     "A * 2": (8, lambda a, b: a * 2),
     "A *= 1": (4, lambda a, b: operator.imul(a, 1.0)),
     "to_dense": (5, lambda a, b: a.to_dense()),
@@ -91,6 +93,8 @@ def test_python_calls(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 TORCHS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "A @ x": (5, lambda a, x: a @ x),
+    "X @ A": (12, lambda a, x: x.expand(3, 8)[:, :6] @ a),
+    "A @ X.T": (6, lambda a, x: a @ x.expand(3, 8).T),
     "A * 2": (8, lambda a, x: a * 2),
     "A + A": (13, lambda a, x: a + a),
     "A *= 1": (5, lambda a, x: operator.imul(a, 1.0)),

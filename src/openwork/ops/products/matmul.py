@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -28,7 +29,7 @@ from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from . import prepared_products
 from .dense import dense_matmul
-from .prepared_products import remember_product
+from .prepared_products import contiguous, remember_product, remember_transposed
 from .spgemm import sparse_matmul
 
 __all__ = ["matmul"]
@@ -165,6 +166,10 @@ def _product(a: Any, b: Any) -> Array:
     _check_shapes(tuple(a.shape), tuple(b.shape))
     if storage.fill_value:
         return _filled_product(storage, array, left)
+    if not left and array.ndim == 2 == len(storage.shape) and storage.batches == 1 and _is_small(array):
+        return _product_of_transposes(storage, array)
+    if left and array.ndim == 2 and _is_small(array):
+        array = contiguous(array)
     view = strided(array)
     ones_a, ones_b = _unit_stack_dims(tuple(a.shape), tuple(b.shape))
     dropped = _drop_unit_dims(view, ones_b if left else ones_a)
@@ -176,6 +181,19 @@ def _product(a: Any, b: Any) -> Array:
     if storage.batches == 1 and len(storage.shape) == 2:
         remember_product((), stmt, values, scalar, storage, array, result, left)
     return result
+
+
+def _is_small(array: Array) -> bool:
+    """Whether an array is copied in less time than a product that is not prepared begins."""
+    return bool(math.prod(array.shape) <= tuning.PACKED_OPERAND)
+
+
+def _product_of_transposes(storage: Storage, array: Array) -> Array:
+    """`array @ A` as `(A.T @ array.T).T`: the one product is prepared, and walks the columns of A side by side."""
+    transposed = Tensor._from_storage(storage).T
+    product = matmul(transposed, contiguous(array.T))
+    remember_transposed(storage, transposed._storage, array)
+    return product.T
 
 
 def _unit_stack_dims(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -30,9 +30,10 @@ from ...storage.recorded import bare
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 
-__all__ = ["reduce_recalled", "remember_product", "run_recalled", "torch"]
+__all__ = ["contiguous", "reduce_recalled", "remember_product", "remember_transposed", "run_recalled", "torch"]
 
 SMALL = tuning.RECORDED_PRODUCT
+PACKED = tuning.PACKED_OPERAND
 
 
 def run_recalled(key: tuple[Hashable, ...], a: Any, b: Any) -> Any:
@@ -76,6 +77,19 @@ def remember_product(
         _remember_torch(stmt, values, scalar, storage, array, result, (*key, left))
 
 
+def contiguous(array: Any) -> Any:
+    """The array in row-major order: itself, where it is."""
+    return array.contiguous() if is_torch(array) else np.ascontiguousarray(array)
+
+
+def remember_transposed(storage: Storage, transposed: Storage, array: Any) -> None:
+    """Keep that `array @ storage` is the prepared product of the transposed storage, where that has one."""
+    rows = (*array.shape[:-2], array.shape[-1], array.shape[-2])
+    prepared = transposed.plans.products.get((True, rows, array.dtype))
+    if prepared is not None:
+        remember(storage, (False, array.shape, array.dtype), _TransposedProduct(prepared))
+
+
 torch: Any = None
 """torch, once a product of its tensors was prepared."""
 _forward: Any = None
@@ -99,8 +113,12 @@ class _PreparedProduct:
     def run(self, b: np.ndarray[Any, Any], storage: Storage) -> np.ndarray[Any, Any] | None:
         """The product with an array of the known shape and dtype; None where the launch does not hold for it."""
         flags = b.flags
-        if not (flags.c_contiguous and flags.aligned and self.prepared_call.threads == pool.threads):
+        if self.prepared_call.threads != pool.threads or not flags.aligned:
             return None
+        if not flags.c_contiguous:
+            if b.size > PACKED:
+                return None
+            b = np.ascontiguousarray(b)
         y: np.ndarray[Any, Any] = self.make(self.shape, self.dtype)
         if self.lined and address(b) % LINE:
             b = on_lines(strided(b)).owner
@@ -133,6 +151,8 @@ class _PreparedTorchProduct(_PreparedProduct):
             return None
         if _forward._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None:
             return None
+        if not b.is_contiguous() and b.numel() <= PACKED:
+            b = b.contiguous()
         b_address, values = _address(b), storage.values
         if (
             not b_address
@@ -152,6 +172,25 @@ class _PreparedTorchProduct(_PreparedProduct):
             return y
         self.prepared_call.start_one(_address(values), b_address, _address(y))
         return y
+
+
+class _TransposedProduct:
+    """A prepared product of a transposed matrix: array -> the transpose of its product with the array's."""
+
+    __slots__ = ("product",)
+
+    def __init__(self, product: Any) -> None:
+        self.product = product
+
+    def run(self, b: Any, storage: Storage, is_base_class: bool = True) -> Any:
+        """The product with an array of the known shape and dtype; None where torch records it or it does not hold."""
+        if type(b) is np.ndarray:
+            y = self.product.run(np.ascontiguousarray(b.T), storage)
+        elif (b.requires_grad or storage.values.requires_grad) and torch.is_grad_enabled():
+            return None  # its gradients are those of the transposed storage
+        else:
+            y = self.product.run(b.mT.contiguous(), storage, is_base_class)
+        return None if y is None else y.T
 
 
 def _checked_address(x: Any) -> int:
