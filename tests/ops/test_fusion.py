@@ -574,3 +574,13 @@ def test_lazy_tensors_are_not_assigned_to() -> None:
     with pytest.raises(ow.UnsupportedError, match=r"A\[key\] = value of a lazy expression, which has no memory"):
         x[0, 0] = 1
     assert x.at[0, 0].set(5).sum() == 9
+
+
+@pytest.mark.parametrize("name", ["nextafter", "logaddexp", "copysign", "hypot", "atan2", "remainder"])
+def test_operations_of_a_number_that_no_kernel_has(name: str) -> None:
+    function = getattr(ow, name)
+    a = ow.asarray(np.array([[0.0, 2.0], [-1.0, 0.0]]), format="csr")
+    for number in (0.5, -2.0, np.inf):
+        for args in ((a, number), (number, a)):
+            got = ow.compute(function(*(ow.lazy(x) if x is a else x for x in args)))
+            np.testing.assert_array_equal(got.to_numpy(), function(*args).to_numpy())

@@ -150,3 +150,17 @@ def test_results_and_gradients_of_dense_tensors(name: str, format: str) -> None:
     assert len(gradients) == len(wanted_gradients)
     for (got, stored), (want, _) in zip(gradients, wanted_gradients, strict=True):
         np.testing.assert_allclose(got[stored], want[stored], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("format", ["csr", "dense", "coo"])
+@pytest.mark.parametrize("limits", [(-1.5, 1.5), (None, 1.0), (0.5, None), (1.0, -1.0)])
+def test_limits_pass_the_gradient_of_what_is_equal_to_them(limits: tuple[Any, Any], format: str) -> None:
+    x = np.array([[-1.5, 1.5, 1.0, 3.0], [0.0, -1.0, 0.5, np.nan]])
+    for function in (ow.clip, torch.clamp, lambda t, *bounds: t.clip(*bounds)):
+        t = ow.asarray(torch.from_numpy(x.copy()), format=format).requires_grad_()
+        a = torch.from_numpy(x.copy()).requires_grad_()
+        for result in (function(t, *limits), torch.clamp(a, *limits)):
+            np.testing.assert_array_equal(dense(result).detach().numpy(), np.clip(x, *limits))
+            result.nansum().backward()
+        stored = ow.pattern(t.detach()).to_dense().numpy().astype(bool)
+        np.testing.assert_array_equal(t.grad.to_dense().numpy()[stored], a.grad.numpy()[stored])

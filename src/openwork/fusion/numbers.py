@@ -10,7 +10,7 @@ from ..compiler.scalar_arguments import number_name, value_by_sign
 from ..errors import DTypeError
 from ..ir.index import Access, Apply
 from ..ir.loop import Cast, Op, Var
-from ..ir.ops import cast, const
+from ..ir.ops import arity, cast, const
 from ..runtime.coiterate.types import typed
 from ..tensor.lazy import ELEMENTWISE, Lazy, is_lazy
 from .infer import Meta, meta_of
@@ -44,8 +44,8 @@ def _collect_fixed(
 
 def _is_independent(node: Lazy, number: float, metas: dict[int, Meta | None]) -> bool:
     """Whether an operation of a number gives the same type, format and fill value for every number of its sign."""
-    if node.kind != ELEMENTWISE or len(node.args) != 2:
-        return False
+    if node.kind != ELEMENTWISE or len(node.args) != 2 or arity(node.name) != 2:
+        return False  # of operations that the loop IR has not, too
     others = [a for a in node.args if is_lazy(a)]
     meta = meta_of(others[0], metas) if len(others) == 1 else None
     if meta is None or meta.scalar in ("f16", "bf16"):

@@ -35,7 +35,21 @@ from .permutation_gradient import (
     without_duplicates,
 )
 
-__all__ = ["apply_dense", "apply_nary", "extents", "operands_over_torch", "over_torch", "torch_storage", "with_number"]
+__all__ = [
+    "apply_dense",
+    "apply_nary",
+    "clamp",
+    "extents",
+    "operands_over_torch",
+    "over_torch",
+    "torch_storage",
+    "with_number",
+]
+
+
+def clamp(x: Tensor, low: Any, high: Any) -> Any:
+    """`x` within the limits, which pass the gradient of what is equal to them, as torch's clamp does."""
+    return apply_nary(torch.clamp, x, min=low, max=high)
 
 
 def apply_nary(function: Callable[..., Any], *args: Any, **options: Any) -> Any:

@@ -33,6 +33,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "alone": products.alone,
     "assign": assignment.assign,
     "backward": leaf_gradients.backward,
+    "clamp": nary.clamp,
     "combine": assignment.combine,
     "contract": single_operand.contract,
     "convert": permutation_gradient.convert,

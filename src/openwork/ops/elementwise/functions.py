@@ -17,7 +17,7 @@ from ...integers import integer
 from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Literal
 from ...late import late
-from ...runtime.gradient_hook import tracked
+from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import namespace, operation
 from ...storage.buffers import as_array, buffer_of, copied, is_torch
 from ...tensor.dtypes import iinfo, isdtype, result_type
@@ -368,6 +368,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     out, *limits = one_library(_operand(x), *(None if limit is None else as_operand(limit) for limit in (min, max)))
     limits = [limit if limit is None else _bound_operand(out, limit) for limit in limits]
     out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
+    if not is_lazy(out) and tracked((buffer_of(out),)):
+        return rule("clamp")(out, *(limit if limit is None else _limit(limit, out) for limit in limits))
     for op, limit in zip(("max", "min"), limits, strict=True):
         if limit is not None:
             out = elementwise(op, out, _limit(limit, out))

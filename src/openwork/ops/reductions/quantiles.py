@@ -22,6 +22,7 @@ from ...tensor.tensor import Tensor
 from ..axes import axes_of
 from ..elementwise.functions import isnan, where
 from ..indexing.taking import take_along_axis
+from ..manipulation.repetition import broadcast_to
 from ..manipulation.shaping import expand_dims, moveaxis, permute_dims, reshape
 from ..sorting import sort
 from ..stored_fibres import reduced_fibres
@@ -158,8 +159,8 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
 
 
 def _all_nan(flat: Tensor, count: int) -> Tensor:
-    nans: Tensor = asarray((flat.sum(-1) + float("nan"))[..., None] * np.ones(count))
-    return nans
+    nans: Tensor = asarray((flat.sum(-1) + float("nan"))[..., None])
+    return broadcast_to(nans, (*nans.shape[:-1], count))
 
 
 def _masked(m: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
