@@ -164,3 +164,68 @@ def test_limits_pass_the_gradient_of_what_is_equal_to_them(limits: tuple[Any, An
             result.nansum().backward()
         stored = ow.pattern(t.detach()).to_dense().numpy().astype(bool)
         np.testing.assert_array_equal(t.grad.to_dense().numpy()[stored], a.grad.numpy()[stored])
+
+
+AT = torch.tensor([0, 1])
+DIMENSIONS: dict[str, Callable[[Any, int], Any]] = {
+    "index_add": lambda t, d: torch.index_add(t, d, AT, t[:2] if d in (0, -2) else t[:, :2]),
+    "index_copy": lambda t, d: torch.index_copy(t, d, AT, t[:2] if d in (0, -2) else t[:, :2]),
+    "index_fill": lambda t, d: torch.index_fill(t, d, AT, 0.5),
+    "index_select": lambda t, d: torch.index_select(t, d, AT),
+    "scatter": lambda t, d: torch.scatter(t, d, AT[None], 2.0),
+    "scatter_add": lambda t, d: torch.scatter_add(t, d, AT[None], torch.ones(1, 2, dtype=torch.float64)),
+    "gather": lambda t, d: torch.gather(t, d, AT[None]),
+    "take_along_dim": lambda t, d: torch.take_along_dim(t, AT[None], d),
+    "select_scatter": lambda t, d: torch.select_scatter(t, torch.ones(t.shape[1 - d % 2], dtype=torch.float64), d, 1),
+    "slice_scatter": lambda t, d: torch.slice_scatter(t, torch.ones((1, 6) if d % 2 == 0 else (4, 1), dtype=torch.float64), d, 0, 1),
+    "diagonal_scatter": lambda t, d: torch.diagonal_scatter(t, torch.ones(4, dtype=torch.float64), 0, d, 1 - d % 2),
+    "renorm": lambda t, d: torch.renorm(t, 2, d, 0.5),
+    "cross": lambda t, d: torch.cross(t[:3, :3], torch.ones(3, 3, dtype=torch.float64), dim=d),
+    "select": lambda t, d: torch.select(t, d, 1),
+    "narrow": lambda t, d: torch.narrow(t, d, 1, 2),
+    "unbind": lambda t, d: torch.unbind(t, d)[1],
+    "chunk": lambda t, d: torch.chunk(t, 2, d)[1],
+    "split": lambda t, d: torch.split(t, 2, d)[1],
+    "diff": lambda t, d: torch.diff(t, dim=d),
+    "cumsum": lambda t, d: torch.cumsum(t, d),
+    "logcumsumexp": lambda t, d: torch.logcumsumexp(t, d),
+    "flip": lambda t, d: torch.flip(t, (d,)),
+    "roll": lambda t, d: torch.roll(t, 1, d),
+    "repeat_interleave": lambda t, d: torch.repeat_interleave(t, 2, d),
+    "unsqueeze": lambda t, d: torch.unsqueeze(t, d),
+    "squeeze": lambda t, d: torch.squeeze(t, d),
+    "swapaxes": lambda t, d: torch.swapaxes(t, d, 0),
+    "movedim": lambda t, d: torch.movedim(t, d, 0),
+    "stack": lambda t, d: torch.stack([t, t], d),
+    "cat": lambda t, d: torch.cat([t, t], d),
+    "sort": lambda t, d: torch.sort(t, d).values,
+    "topk": lambda t, d: torch.topk(t, 2, d).values,
+    "kthvalue": lambda t, d: torch.kthvalue(t, 2, d).values,
+    "median": lambda t, d: torch.median(t, d).values,
+    "argmax": lambda t, d: torch.argmax(t, d),
+    "softmax": lambda t, d: torch.softmax(t, d),
+    "log_softmax": lambda t, d: torch.log_softmax(t, d),
+    "logsumexp": lambda t, d: torch.logsumexp(t, d),
+    "amax": lambda t, d: torch.amax(t, d),
+    "var": lambda t, d: torch.var(t, d),
+    "norm": lambda t, d: torch.linalg.vector_norm(t, 2, d),
+    "normalize": lambda t, d: torch.nn.functional.normalize(t, dim=d),
+    "cosine_similarity": lambda t, d: torch.cosine_similarity(t, t + 1, d),
+    "glu": lambda t, d: torch.nn.functional.glu(t, d),
+    "count_nonzero": lambda t, d: torch.count_nonzero(t, d),
+    "all": lambda t, d: torch.all(t, d),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIMENSIONS)
+def test_dimensions_that_torch_refuses_are_refused(name: str) -> None:
+    function, a = DIMENSIONS[name], torch.from_numpy(X.copy())
+    t = ow.asarray(a, format="dense" if "softmax" in name else "csr")
+    for d in (0, 1, -1, -2, 2, -3, 5):
+        try:
+            want = function(a, d)
+        except (IndexError, RuntimeError):
+            with pytest.raises((IndexError, RuntimeError, ow.ShapeError)):
+                function(t, d)
+        else:
+            np.testing.assert_allclose(dense(function(t, d)).numpy(), want.numpy(), atol=1e-6)

@@ -186,9 +186,10 @@ def cross(input: Any, other: Any, dim: Any = None) -> Any:
     rank = max(input.ndim, other.ndim)
     if dim is None:
         dim = next(d for d in range(rank) if input.shape[d] == 3)
+    axis = axis_of(dim, rank, "cross") - rank
 
     def turned(x: Any, k: int) -> Any:
-        return shaping.roll(x, -k, axis=dim % rank - rank) if isinstance(x, Tensor) else x.roll(-k, dim % rank - rank)
+        return shaping.roll(x, -k, axis=axis) if isinstance(x, Tensor) else x.roll(-k, axis)
 
     first = elementwise(_MUL, turned(input, 1), turned(other, 2))
     return elementwise(_SUB, first, elementwise(_MUL, turned(input, 2), turned(other, 1)))
@@ -232,7 +233,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
 @torch_function("renorm")
 def renorm(t: Tensor, p: Any, dim: int, maxnorm: Any) -> Any:
     """The slices of a dimension, those of a larger p-norm than `maxnorm` scaled to it."""
-    others = tuple(d for d in range(t.ndim) if d != dim % t.ndim)
+    others = tuple(d for d in range(t.ndim) if d != axis_of(dim, t.ndim, "renorm"))
     sizes = norm(t, p, others, True).to_dense()
     return elementwise(_MUL, t, torch.where(sizes > maxnorm, maxnorm / (sizes + 1e-7), torch.ones_like(sizes)))
 

@@ -15,6 +15,7 @@ import torch
 from ..errors import UnsupportedError
 from ..interop.layouts import sparse_coo_tensor
 from ..interop.sources import asarray
+from ..ops.axes import axis_of
 from ..ops.elementwise.maps import elementwise
 from ..ops.indexing import index as indexing
 from ..ops.indexing.assign import _selected_coordinates, assign
@@ -58,7 +59,7 @@ def add_elements(t: Tensor, key: Any, values: Any) -> Any:
 
 
 def _index_key(t: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
-    return (*(slice(None),) * (dim % max(t.ndim, 1)), _dense_index(index).reshape(-1))
+    return (*(slice(None),) * axis_of(dim, max(t.ndim, 1), "index"), _dense_index(index).reshape(-1))
 
 
 def _dense_index(index: Any) -> Any:
@@ -103,7 +104,7 @@ def index_put(t: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
 def _scatter_key(t: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
     """The coordinates that a scatter along `dim` names."""
     key: list[Any] = list(np.indices(tuple(index.shape), sparse=True))
-    key[dim % t.ndim] = to_numpy(index)
+    key[axis_of(dim, t.ndim, "scatter")] = to_numpy(index)
     return tuple(np.broadcast_to(k, tuple(index.shape)) for k in key)
 
 
@@ -167,17 +168,17 @@ def _setter(key: Callable[..., Any]) -> Callable[..., Tensor]:
 
 
 def _select_key(t: Tensor, dim: int, index: int) -> Any:
-    return (*(slice(None),) * (dim % t.ndim), int(index))
+    return (*(slice(None),) * axis_of(dim, t.ndim, "select_scatter"), int(index))
 
 
 def _slice_key(t: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
-    return (*(slice(None),) * (dim % t.ndim), slice(start, end, step))
+    return (*(slice(None),) * axis_of(dim, t.ndim, "slice_scatter"), slice(start, end, step))
 
 
 @torch_function("diagonal_scatter")
 def diagonal_scatter(t: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """`t` with another diagonal."""
-    first, second = dim1 % t.ndim, dim2 % t.ndim
+    first, second = (axis_of(d, t.ndim, "diagonal_scatter") for d in (dim1, dim2))
     permuted = shaping.moveaxis(t, (first, second), (0, 1))
     rows, columns = max(-offset, 0), max(offset, 0)
     steps = np.arange(src.shape[-1])

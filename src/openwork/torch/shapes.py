@@ -146,7 +146,8 @@ def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Ten
     index = index.to_dense() if isinstance(index, Tensor) else index
     if not t.ndim:
         return shaping.reshape(gather(shaping.reshape(t, (1,)), 0, index.reshape(-1)), tuple(index.shape))
-    crop = tuple(slice(None) if d == dim % t.ndim else slice(n) for d, n in enumerate(index.shape))
+    axis = axis_of(dim, t.ndim, "gather")
+    crop = tuple(slice(None) if d == axis else slice(n) for d, n in enumerate(index.shape))
     return take_along_axis(t[crop], index.reshape(-1) if not index.ndim else index, axis=dim)
 
 
