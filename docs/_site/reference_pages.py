@@ -51,24 +51,43 @@ class Entry:
     facts: str = ""
 
 
+Page = tuple[str, str, tuple[Entry, ...]]
+
+
 @cache
-def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
+def pages() -> dict[str, Page]:
     """By file: the title, what stands before the entries, and these."""
-    all_ = blocks()
-    found: dict[str, tuple[str, str, tuple[Entry, ...]]] = {}
+    dtypes = tuple(
+        n for n in ow._OTHERS["tensor.dtypes"] if n not in ("finfo", "iinfo", "isdtype")
+    )
+    found = _pages_of_operations(dtypes)
+    found |= _pages_of_other_names()
+    for key, title in MODULES.items():
+        public = {e.name for _, _, es in found.values() for e in es}
+        found[key] = _page_of_module(
+            key, f"{title}: openwork.{key}", public
+        )  # the page that explains it has the plain title
+    absent = set(ow.__all__) - {
+        e.name.removeprefix("openwork.") for _, _, es in found.values() for e in es
+    }
+    absent -= {*dtypes, *MODULES}
+    assert not absent, f"no page of the reference has {sorted(absent)}"
+    return found
+
+
+def _pages_of_operations(dtypes: tuple[str, ...]) -> dict[str, Page]:
+    """A page for each chapter of operations, and that of the tensor."""
+    found: dict[str, Page] = {}
     for key, title in CHAPTERS.items():
         mine = tuple(
             _operation(o)
-            for o in sorted(all_, key=lambda o: o.name)
+            for o in sorted(blocks(), key=lambda o: o.name)
             if key in o.module.split(".")
         )
         if mine:
             found[key] = (title, "", mine)
     found["tensor"] = ("The tensor", "", _with_members("openwork.Tensor", ow.Tensor))
     title, _, entries = found["dtypes"]
-    dtypes = tuple(
-        n for n in ow._OTHERS["tensor.dtypes"] if n not in ("finfo", "iinfo", "isdtype")
-    )
     more = tuple(
         _entry(f"openwork.{n}", getattr(ow, n)) for n in ("finfo", "iinfo", "isdtype")
     )
@@ -77,13 +96,15 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
         f"Dtypes and constants: {', '.join(f'`{n}`' for n in dtypes)}.",
         (*entries, *more),
     )
+    return found
+
+
+def _pages_of_other_names() -> dict[str, Page]:
+    """The pages of public names that are no operations: readers, formats, errors, settings."""
+    found: dict[str, Page] = {}
     elsewhere = {
-        "io",
-        "masked",
-        "tensor.dtypes",
-        "tensor.tensor",
-        *(home for _, homes in OTHERS.values() for home in homes),
-    }
+        "io", "masked", "tensor.dtypes", "tensor.tensor", *(home for _, homes in OTHERS.values() for home in homes),
+    }  # fmt: skip
     settings = tuple(home for home in ow._OTHERS if home not in elsewhere)
     for key, (title, homes) in OTHERS.items():
         homes = (*homes, *settings) if key == "settings" else homes
@@ -94,55 +115,41 @@ def pages() -> dict[str, tuple[str, str, tuple[Entry, ...]]]:
             ],
             "formats": ["format", "Format"],
         }.get(key, names)
-        found[key] = (
-            title,
-            "",
-            tuple(
-                e for n in names for e in _with_members(f"openwork.{n}", getattr(ow, n))
-            ),
+        entries = tuple(
+            e for n in names for e in _with_members(f"openwork.{n}", getattr(ow, n))
         )
-    for key, title in MODULES.items():
-        title += f": openwork.{key}"  # the page that explains it has the plain title
-        try:
-            module = import_module(f"openwork.{key}")
-        except ImportError as error:
-            found[key] = (
-                title,
-                f"This page was built without a library that it describes: {error}",
-                (),
-            )
-            continue
-        head, *own = (
-            (module.__doc__ or "").strip(),
-            *(n for n in module.__all__ if n not in ow.__all__ or not _same(module, n)),
-        )
-        shared = [n for n in module.__all__ if n not in own]
-        here = [
-            n
-            for n in shared
-            if f"openwork.{n}"
-            not in {e.name for _, _, es in found.values() for e in es}
-        ]
-        if set(shared) - set(here):
-            head += f"\n\nAlso here: {', '.join(f'`{n}`' for n in shared if n not in here)}."
-        named = [
-            *((f"openwork.{n}", n) for n in here),
-            *((f"openwork.{key}.{n}", n) for n in own),
-        ]
-        named.sort(key=lambda pair: inspect.isclass(getattr(module, pair[1])))
-        found[key] = (
-            title,
-            head,
-            tuple(
-                e for name, n in named for e in _with_members(name, getattr(module, n))
-            ),
-        )
-    absent = set(ow.__all__) - {
-        e.name.removeprefix("openwork.") for _, _, es in found.values() for e in es
-    }
-    absent -= {*dtypes, *MODULES}
-    assert not absent, f"no page of the reference has {sorted(absent)}"
+        found[key] = (title, "", entries)
     return found
+
+
+def _page_of_module(key: str, title: str, public: set[str]) -> Page:
+    """The page of a public module; names that other pages have stand in its first lines only."""
+    try:
+        module = import_module(f"openwork.{key}")
+    except ImportError as error:
+        return (
+            title,
+            f"This page was built without a library that it describes: {error}",
+            (),
+        )
+    head = (module.__doc__ or "").strip()
+    own = [n for n in module.__all__ if n not in ow.__all__ or not _same(module, n)]
+    shared = [n for n in module.__all__ if n not in own]
+    here = [n for n in shared if f"openwork.{n}" not in public]
+    if set(shared) - set(here):
+        head += (
+            f"\n\nAlso here: {', '.join(f'`{n}`' for n in shared if n not in here)}."
+        )
+    named = [
+        *((f"openwork.{n}", n) for n in here),
+        *((f"openwork.{key}.{n}", n) for n in own),
+    ]
+    named.sort(key=lambda pair: inspect.isclass(getattr(module, pair[1])))
+    return (
+        title,
+        head,
+        tuple(e for name, n in named for e in _with_members(name, getattr(module, n))),
+    )
 
 
 def _operation(o: Operation) -> Entry:

@@ -1,4 +1,4 @@
-"""What an elementwise function computes, in the loop IR or the array library -> its block, documented."""
+"""The name and operation of an elementwise function, of the loop IR or the array library -> its block, documented."""
 
 from __future__ import annotations
 
