@@ -65,7 +65,7 @@ for first in sys.argv[1:]:
     if not child:
         try:
             __import__(first)
-            import openwork as ow, openwork.torch.rules, openwork.torch.compiled
+            import openwork as ow, openwork.torch.rules, openwork.torch.compiled.products
             a = ow.asarray(torch.eye(2).to_sparse()).requires_grad_()
             assert a.detach().grad is None and a.mT.requires_grad
         except BaseException as error:
@@ -78,7 +78,15 @@ for first in sys.argv[1:]:
 
 _FIRST = ("openwork", "openwork.nn")
 _OTHERS = tuple(
-    f"openwork.{x}" for x in ("torch", "torch.compiled", "torch.dense_gradient", "masked", "linalg", "ops.torch_source")
+    f"openwork.{x}"
+    for x in (
+        "torch",
+        "torch.compiled.products",
+        "torch.dense_gradient.tensor",
+        "masked",
+        "linalg",
+        "interop.from_torch",
+    )
 )
 
 
@@ -92,7 +100,7 @@ def test_whatever_is_imported_first(names: tuple[str, ...]) -> None:
 
 
 _TRACER = "from openwork import nn"
-_OTHER_TRACERS = ("import openwork.torch.traced", "import torch._dynamo")
+_OTHER_TRACERS = ("import openwork.torch.compiled.traced", "import torch._dynamo")
 
 
 @pytest.mark.parametrize("first", [_TRACER, *(pytest.param(f, marks=pytest.mark.slow) for f in _OTHER_TRACERS)])

@@ -15,7 +15,7 @@ import torch
 
 import openwork as ow
 from openwork.tables import TORCH
-from openwork.torch.functions import FUNCTIONS
+from openwork.torch.functions.call import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "torch-names.md"

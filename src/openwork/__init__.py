@@ -113,7 +113,7 @@ _gradients.source = lambda: import_module(f"{__name__}.torch.rules").RULES
 
 
 def _substitute() -> None:
-    import_module(f"{__name__}.torch.compiled").substitute(__getattr__("matmul"))
+    import_module(f"{__name__}.torch.compiled.products").substitute(__getattr__("matmul"))
 
 
 _dynamo.substitute = _substitute

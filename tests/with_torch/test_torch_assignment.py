@@ -11,7 +11,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch_matrix import LAYOUTS, X, make, plain
 
 import openwork as ow
-from openwork.torch.functions import mm
+from openwork.torch.functions.call import mm
 
 GIVEN = torch.tensor([1.5, -2.0, 0.25], dtype=torch.float64)
 KEY = ([0, 2, 2], [1, 3, 3])

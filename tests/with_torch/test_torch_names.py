@@ -60,7 +60,7 @@ def test_every_name_that_is_there_has_torchs_answer(format: str, part: int) -> N
 def test_every_method_that_torch_has_is_torchs() -> None:
     """None is NumPy's or the array API's, which give other numbers by the same name: `nanmedian` was."""
     from openwork.tensor.methods import Methods
-    from openwork.torch.methods import method
+    from openwork.torch.functions.methods import method
 
     t = ow.asarray(torch.eye(3), format="csr")
     names = [n for n in vars(Methods) if hasattr(torch.Tensor, n) and not n.startswith("_")]

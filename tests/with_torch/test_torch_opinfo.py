@@ -89,7 +89,7 @@ def test_some_cells() -> None:
 
 def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness itself: an operation that is wrong, one whose gradient is, and one that crashes."""
-    from openwork.torch import functions
+    from openwork.torch.functions import call as functions
 
     op = operations()["sin"]
 

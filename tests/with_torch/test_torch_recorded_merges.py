@@ -17,7 +17,7 @@ from openwork.compiler.derivative import gradients_of  # noqa: E402
 from openwork.ir.loop import Var  # noqa: E402
 from openwork.ir.ops import op  # noqa: E402
 from openwork.ir.types import Type  # noqa: E402
-from openwork.torch.pointwise import evaluate  # noqa: E402
+from openwork.torch.gradients.pointwise import evaluate  # noqa: E402
 
 RNG = np.random.default_rng(11)
 X, Y = (np.where(RNG.random((5, 6)) < 0.5, RNG.random((5, 6)) + 0.5, 0.0) for _ in range(2))

@@ -11,8 +11,8 @@ import torch
 from torch_opinfo import dense, flat, same
 
 import openwork as ow
-from openwork.torch.functions import FUNCTIONS
-from openwork.torch.pointwise_functions import BINARY, ELEMENTWISE
+from openwork.torch.functions.call import FUNCTIONS
+from openwork.torch.functions.elementwise import BINARY, ELEMENTWISE
 
 X = torch.tensor([[0.0, 0.5, 0, -0.25], [0.75, 0, 0.125, 0], [0.3, 0, 0, 0.9]], dtype=torch.float64)
 Y = torch.tensor([[0.5, 0.0, 0, 0.5], [0.25, 0.5, 0, 0], [0, 0, 0.5, 0.7]], dtype=torch.float64)

@@ -17,7 +17,7 @@ import torch
 
 from ..storage.buffers import is_torch
 from ..storage.storage import Storage
-from ..torch.permutation_gradient import element_mask
+from ..torch.gradients.permutation import element_mask
 
 __all__ = ["isolated", "running"]
 

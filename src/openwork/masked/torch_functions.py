@@ -14,12 +14,12 @@ from ..namespaces import entering
 from ..storage.buffers import as_array, is_torch
 from ..tables import MASKED, TORCH
 from ..tensor.tensor import Tensor
-from ..torch.functions import condition_first, table_names
-from ..torch.methods import DTYPES, NOT_METHODS, RESHAPING
-from ..torch.nary import torch_storage
-from ..torch.pointwise_functions import ANY_ELEMENTWISE, BINARY
-from ..torch.registry import FUNCTIONS as OF_TENSORS
-from ..torch.registry import MOVES
+from ..torch.functions.call import condition_first, table_names
+from ..torch.functions.elementwise import ANY_ELEMENTWISE, BINARY
+from ..torch.functions.methods import DTYPES, NOT_METHODS, RESHAPING
+from ..torch.functions.registry import FUNCTIONS as OF_TENSORS
+from ..torch.functions.registry import MOVES
+from ..torch.gradients.nary import torch_storage
 from . import namespace, order, products
 from .elementwise import lift
 from .multihead import multi_head_attention_forward

@@ -10,7 +10,7 @@ from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.layouts import sparse_coo_tensor
 from ..tensor.tensor import Tensor
-from ..torch.row_gradients import rows_matmul
+from ..torch.gradients.rows import rows_matmul
 
 __all__ = ["SparseEmbedding", "SparseEmbeddingBag"]
 

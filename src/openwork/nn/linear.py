@@ -12,7 +12,7 @@ from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
-from ..torch import traced
+from ..torch.compiled import traced
 from .autocast import autocast
 from .structure_state import bytes_of, index_buffers, is_sparse_state, weight_of
 

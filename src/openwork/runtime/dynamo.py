@@ -1,7 +1,7 @@
 """Modules of the package -> rules of torch.compile's tracer that skip them: it breaks the graph around their functions.
 
 The tracer is loaded by the first torch.compile; until then nothing of it is imported, and an import hook waits for it.
-It may trace the layers of `openwork.nn` and what replaces products (`openwork.torch.traced`).
+It may trace the layers of `openwork.nn` and what replaces products (`openwork.torch.compiled.traced`).
 """
 
 from __future__ import annotations
@@ -77,8 +77,11 @@ def _add_rules() -> None:
         return
     if substitute is not None:
         substitute()
+    root = Path(__file__).parents[1]
     torch_modules = [
-        f"torch.{p.stem}" for p in Path(__file__).parents[1].glob("torch/[a-z]*.py") if "traced" not in p.stem
+        ".".join(p.relative_to(root).with_suffix("").parts)
+        for p in root.glob("torch/**/[a-z]*.py")
+        if "traced" not in p.stem
     ]
     for name in (*_SKIPPED, *sorted(torch_modules)):
         rules.add(f"{_PACKAGE}.{name}")

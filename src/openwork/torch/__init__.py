@@ -29,8 +29,8 @@ from ..storage import storage
 from ..tensor import tensor
 from ..tensor.tensor import Tensor
 from . import optim
-from .autograd_functions import gradcheck, gradgradcheck
-from .row_gradients import linear, rows_matmul
+from .functions.autograd import gradcheck, gradgradcheck
+from .gradients.rows import linear, rows_matmul
 
 __all__ = ["gradcheck", "gradgradcheck", "linear", "optim", "rows_matmul"]
 

@@ -5,38 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import (
+from .dense_gradient import tensor as dense_gradient
+from .functions import call as functions
+from .functions import methods
+from .gradients import (
     assignment,
     batched,
-    dense_gradient,
     eigenpairs,
-    functions,
-    leaf_gradients,
-    methods,
+    leaves,
     nary,
-    permutation_gradient,
+    permutation,
     pointwise,
-    prepared_merge,
-    prepared_product,
-    prepared_spgemm,
     products,
-    recorded_reductions,
     reductions,
     single_operand,
     solvers,
     sparse_layouts,
 )
+from .prepared import merge as prepared_merge
+from .prepared import product as prepared_product
+from .prepared import reductions as prepared_reductions
+from .prepared import spgemm as prepared_spgemm
 
 __all__ = ["RULES"]
 
 RULES: dict[str, Callable[..., Any]] = {
     "alone": products.alone,
     "assign": assignment.assign,
-    "backward": leaf_gradients.backward,
+    "backward": leaves.backward,
     "clamp": nary.clamp,
     "combine": assignment.combine,
     "contract": single_operand.contract,
-    "convert": permutation_gradient.convert,
+    "convert": permutation.convert,
     "det": solvers.det,
     "slogdet": solvers.slogdet,
     "eigsh": eigenpairs.eigsh,
@@ -44,26 +44,26 @@ RULES: dict[str, Callable[..., Any]] = {
     "dense_result": pointwise.dense_result,
     "fold": reductions.fold,
     "dense_gradient": dense_gradient.run,
-    "index": permutation_gradient.index,
-    "index_selection": permutation_gradient.index_selection,
-    "concat": permutation_gradient.concat,
+    "index": permutation.index,
+    "index_selection": permutation.index_selection,
+    "concat": permutation.concat,
     "keep_spgemm": prepared_spgemm.keep_spgemm,
     "keep_sampled": prepared_product.keep_sampled,
     "masked": products.masked,
-    "on_structure": leaf_gradients.on_structure,
-    "on_values": permutation_gradient.on_values,
+    "on_structure": leaves.on_structure,
+    "on_values": permutation.on_values,
     "over_torch": nary.operands_over_torch,
     "pair": products.pair,
-    "place_blocks": permutation_gradient.place_blocks,
+    "place_blocks": permutation.place_blocks,
     "prepared_spgemm": prepared_spgemm.prepared_spgemm,
     "prepared_step": prepared_product.prepared_step,
-    "recorded_softmax": recorded_reductions.recorded_softmax,
-    "recorded_sum": recorded_reductions.recorded_sum,
-    "prune": permutation_gradient.prune,
+    "recorded_softmax": prepared_reductions.recorded_softmax,
+    "recorded_sum": prepared_reductions.recorded_sum,
+    "prune": permutation.prune,
     "run_merge": prepared_merge.run_merge,
     "sample": single_operand.sample,
-    "sparse_mask": permutation_gradient.sparse_mask,
-    "remap_one": permutation_gradient.remap_one,
+    "sparse_mask": permutation.sparse_mask,
+    "remap_one": permutation.remap_one,
     "solve": solvers.solve,
     "solve_triangular": solvers.solve_triangular,
     "total": reductions.total,

@@ -1,0 +1,121 @@
+"""Gradient rules of eigenvalues and singular values, with their vectors, of a few pairs of a sparse matrix.
+
+A v = w v, A symmetric      dw = v^T dA v      dv = -(A - w)^+ dA v
+
+So the gradient for A, at its elements, is `gw v v^T - x v^T` where x = (A - w)^+ gv is the solution of a bordered
+system, one for each pair whose vector has a gradient::
+
+    | A - w  v | | x |   | gv |
+    |  v^T   0 | | m | = | 0  |
+
+which has gradients itself. Singular values and vectors are pairs of [[0, A], [A^T, 0]]: w = s, v = (u, v) / sqrt(2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...errors import UnsupportedError
+from ...linalg import direct, eigen
+from ...ops.creation import eye
+from ...ops.manipulation.blocks import block_array
+from ...storage.buffers import scalar_of
+from ...storage.storage import Storage
+from ...tensor.tensor import Tensor
+from .permutation import detached_storage, without_duplicates
+from .single_operand import Product, product
+
+__all__ = ["eigsh", "svds"]
+
+
+class _Pairs(torch.autograd.Function):  # type: ignore[misc]
+    """Known eigenvalues and eigenvectors of a symmetric matrix, as functions of its values."""
+
+    @staticmethod
+    def forward(ctx: Any, s: Storage, values: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> Any:
+        ctx.structure = s
+        ctx.set_materialize_grads(False)
+        w, v = w.clone(), v.clone()  # tangents of views are lost
+        ctx.save_for_backward(values, w, v)
+        ctx.save_for_forward(values, w, v)
+        return w, v
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, tangent: torch.Tensor, *__: None) -> tuple[torch.Tensor, torch.Tensor]:
+        values, w, v = ctx.saved_tensors
+        spec = Product(ctx.structure, ("i", "j"), (("j", "k"),), ("i", "k"), scalar_of(v))
+        moved = product(spec, tangent, [v.contiguous()])
+        return (v * moved).sum(0), -_complements(ctx.structure, values, w, v, moved)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
+        values, w, v = ctx.saved_tensors
+        of_w, of_v = grads
+        left = torch.zeros_like(v) if of_w is None else v * of_w
+        if of_v is not None:
+            left = left - _complements(ctx.structure, values, w, v, of_v)
+        spec = Product(ctx.structure, ("i", "j"), (("i", "k"), ("j", "k")), None, scalar_of(v))
+        return None, product(spec, None, [left.contiguous(), v.contiguous()]), None, None
+
+
+def _complements(
+    s: Storage, values: torch.Tensor, w: torch.Tensor, v: torch.Tensor, right: torch.Tensor
+) -> torch.Tensor:
+    """The columns `(A - w[k])^+ @ right[:, k]`; those whose right side is 0 are."""
+    a, n = Tensor._from_storage(s.with_values(values)), s.shape[0]
+    one = eye(n, dtype=v.dtype, format="coo")
+    columns = []
+    for k in range(len(w)):
+        if not torch.is_grad_enabled() and not bool(right[:, k].any()):
+            columns.append(torch.zeros_like(right[:, k]))
+            continue
+        border = v[:, k : k + 1]
+        bordered = block_array([[a - one * w[k], border], [border.mT, None]], format="csc")
+        padded = torch.cat([right[:, k], right.new_zeros(1)])
+        columns.append(direct.solve(bordered, padded)[:n])
+    return torch.stack(columns, 1) if columns else right
+
+
+def _pairs(a: Tensor, w: Any, v: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    s = without_duplicates(a._storage)
+    like = s.values
+    parts = (torch.as_tensor(x.copy(), dtype=like.dtype) for x in (w, v))
+    result: tuple[torch.Tensor, torch.Tensor] = _Pairs.apply(detached_storage(s), like, *parts)
+    return result
+
+
+def _check(a: Any, operation: str, options: dict[str, Any]) -> Tensor:
+    if not isinstance(a, Tensor) or a.ndim != 2 or a._storage.scalar not in ("f32", "f64"):
+        what = f"dtype {a.dtype}" if isinstance(a, Tensor) and a.ndim == 2 else f"an operand {type(a).__name__}"
+        raise UnsupportedError(f"{operation} of {what} has no gradient\n  supported: one real matrix\n  help: detach()")
+    if any(options.get(name) is not None for name in ("M", "Minv", "OPinv")):
+        raise UnsupportedError(f"{operation} with M has no gradient\n  help: detach() the matrix")
+    return a
+
+
+def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
+    """The rule of `linalg.eigsh`: torch tensors on the graph of `a`, which is taken as symmetric."""
+    t = _check(a, "eigsh", options)
+    alone = options.pop("return_eigenvectors", True) is False
+    w, v = eigen._eigenvalues("eigsh", t.detach(), k, options)
+    pairs = _pairs(t, w, v)
+    return pairs[0] if alone else pairs
+
+
+def svds(a: Any, k: int = 6, **options: Any) -> Any:
+    """The rule of `linalg.svds`."""
+    t = _check(a, "svds", options)
+    wanted = options.pop("return_singular_vectors", True)
+    u, s, vh = (np.asarray(x) for x in eigen._singular_values(t.detach(), k, options))
+    twice = block_array([[None, t], [t.T, None]], format="csr")
+    values, vectors = _pairs(twice, s, np.concatenate([u, vh.T]) / math.sqrt(2))
+    if wanted is False:
+        return values
+    vectors = vectors * math.sqrt(2)
+    rows = t.shape[0]
+    left, right = vectors[:rows], vectors[rows:].mT
+    return (None if wanted == "vh" else left), values, (None if wanted == "u" else right)

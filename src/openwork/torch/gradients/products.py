@@ -1,0 +1,193 @@
+"""Gradient rules of products of two sparse operands: each operand's gradient is a product with the result's gradient.
+
+The structure of the result is found once; a product *at* a given structure is then a family that is closed under
+differentiation, and never has more elements than that structure::
+
+    C = A B at C          dA = dC B^T at A          dB = A^T dC at B
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...compiler.semiring import Semiring
+from ...errors import UnsupportedError
+from ...ops.indexing.taking import values_at
+from ...runtime.contraction import sparse as contraction
+from ...runtime.contraction.sparse import Term
+from ...runtime.semirings import semiring as semiring_of
+from ...storage.buffers import as_array, length
+from ...storage.recorded import is_dual, is_recorded, is_transformed, outside
+from ...storage.storage import Storage
+from ...tensor.tensor import Tensor
+from .batched import map_batch
+from .permutation import (
+    detached_storage,
+    gather_by_numbers,
+    structure_of,
+    value_numbers_at,
+    with_value_numbers,
+    without_duplicates,
+)
+from .pointwise import DIFFERENTIABLE, with_gradient_of
+from .semirings import by_products
+from .single_operand import _conjugate, _like
+
+__all__ = ["alone", "masked", "pair"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Structures:
+    """The structures of two operands and of the result, by letters."""
+
+    x: Term
+    y: Term
+    out: Term
+
+
+class _Product(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(at: _Structures, known: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return _run(at, x, y) if known is None else known.view_as(known)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        ctx.at, _, x, y = inputs
+        ctx.save_for_backward(x, y)
+        ctx.save_for_forward(x, y)
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, __: None, first: Any, second: Any) -> torch.Tensor:
+        x, y = ctx.saved_tensors
+        parts = [_product(ctx.at, *pair) for pair, t in (((first, y), first), ((x, second), second)) if t is not None]
+        return torch.stack(parts).sum(0)
+
+    @staticmethod
+    def vmap(info: Any, dims: Any, at: _Structures, _: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
+        return map_batch(info.batch_size, dims[2:], (x, y), lambda a, b: _product(at, a, b)), 0
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        at: _Structures = ctx.at
+        x, y = ctx.saved_tensors
+        first = second = None
+        if ctx.needs_input_grad[2]:
+            first = _like(_product(_Structures(at.out, at.y, at.x), grads[0], _conjugate(y)), x)
+        if ctx.needs_input_grad[3]:
+            second = _like(_product(_Structures(at.x, at.out, at.y), _conjugate(x), grads[0]), y)
+        return None, None, first, second
+
+
+def _product(at: _Structures, x: torch.Tensor, y: torch.Tensor, values: torch.Tensor | None = None) -> torch.Tensor:
+    if is_recorded(x) or is_recorded(y):
+        return _Product.apply(at, values, x, y)
+    return _run(at, x, y) if values is None else values
+
+
+@outside()
+def _run(at: _Structures, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The values of the product at the elements of the result's structure."""
+    first, second = (Term(t.letters, t.storage.with_values(v.detach())) for t, v in ((at.x, x), (at.y, y)))
+    mask = None if at.out.storage.format.is_dense else at.out
+    product_term = contraction.pair(first, second, at.out.letters, semiring_of("plus_times"), mask)
+    order = [product_term.letters.index(c) for c in at.out.letters]
+    result: torch.Tensor = values_at(Tensor._from_storage(product_term.storage.permute(order)), at.out.storage)
+    return result
+
+
+def _structure_term(t: Term) -> Term:
+    s = t.storage
+    return Term(t.letters, structure_of(s) if s.scalar in DIFFERENTIABLE else detached_storage(s))
+
+
+def _of_torch(x: Term, y: Term) -> tuple[Term, Term]:
+    """Both terms over torch buffers, of which one has some."""
+    like = next(t.storage.values for t in (x, y) if t.storage.library == "torch").detach()
+    first, second = (
+        t if t.storage.library == "torch" else Term(t.letters, t.storage.mapped(lambda b: as_array(b, like=like)))
+        for t in (x, y)
+    )
+    return first, second
+
+
+def _with_gradient(x: Term, y: Term, result: Term) -> Term:
+    s = result.storage
+    if s.scalar not in DIFFERENTIABLE:
+        return result
+    values = [x.storage.values, y.storage.values]
+    value = None if any(is_dual(v) or is_transformed(v) for v in values) else s.values
+    values_recorded = _product(_Structures(_structure_term(x), _structure_term(y), result), values[0], values[1], value)
+    return Term(result.letters, s.with_values(values_recorded))
+
+
+def _check_plus_times(semiring: Semiring) -> None:
+    if semiring.name != "plus_times":
+        raise UnsupportedError(
+            f"a product over {semiring.name} has no gradient\n  supported: plus_times\n  help: detach() the operands"
+        )
+
+
+def _over_semiring(x: Term, y: Term, result: Term, semiring: Semiring) -> Term:
+    """The result of a product over a semiring, on torch's graph; letters of one term alone must stay in the result."""
+    if result.storage.scalar not in DIFFERENTIABLE:
+        return result
+    if (set(x.letters) ^ set(y.letters)) - set(result.letters) or len({*x.letters}) < len(x.letters):
+        raise UnsupportedError(
+            f"a contraction over {semiring.name} that sums over one operand alone has no gradient"
+            "\n  supported: products of matrices and stacks of them\n  help: detach() the operands"
+        )
+    x, y = (Term(t.letters, without_duplicates(t.storage)) for t in (x, y))
+    values = by_products(x, y, result, semiring)
+    return Term(result.letters, result.storage.with_values(with_gradient_of(result.storage.values, values)))
+
+
+_pair, _masked = outside()(contraction.pair), outside()(contraction.masked)
+_alone, _diagonal = outside()(contraction.alone), outside()(contraction._diagonal)
+
+
+def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = None) -> Term:
+    """The rule of `runtime.contraction.sparse.pair`."""
+    x, y = _of_torch(x, y)
+    if semiring.name != "plus_times":
+        return _over_semiring(x, y, _pair(_structure_term(x), _structure_term(y), out, semiring, mask), semiring)
+    x, y = (contraction.alone(t, out + other.letters, semiring) for t, other in ((x, y), (y, x)))
+    return _with_gradient(x, y, _pair(_structure_term(x), _structure_term(y), out, semiring, mask))
+
+
+def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -> Term:
+    """The rule of `runtime.contraction.sparse.masked`."""
+    x, y = _of_torch(x, y)
+    if semiring.name != "plus_times":
+        result = _masked(_structure_term(x), _structure_term(y), _structure_term(mask), semiring, complement)
+        return _over_semiring(x, y, result, semiring)
+    return _with_gradient(
+        x, y, _masked(_structure_term(x), _structure_term(y), _structure_term(mask), semiring, complement)
+    )
+
+
+def alone(term: Term, kept: str, semiring: Semiring) -> Term:
+    """The rule of `runtime.contraction.sparse.alone`: diagonals are taken, then letters not in `kept` summed."""
+    letters = "".join(dict.fromkeys(term.letters))
+    if letters != term.letters:
+        s_unique = without_duplicates(term.storage)
+        diagonal = _diagonal(Term(term.letters, with_value_numbers(s_unique)))
+        values = gather_by_numbers(s_unique.values, diagonal.storage.values, [s_unique.fill_value])
+        term = Term(diagonal.letters, diagonal.storage.with_values(values, term.storage.fill_value))
+    if set(letters) <= set(kept):
+        return term
+    s: Storage = term.storage
+    if semiring.name == "any_first":
+        diagonal = _alone(Term(term.letters, with_value_numbers(s)), kept, semiring)
+        return Term(
+            diagonal.letters,
+            diagonal.storage.with_values(gather_by_numbers(s.values, diagonal.storage.values), s.fill_value),
+        )
+    _check_plus_times(semiring)
+    reduced = _alone(_structure_term(term), kept, semiring)
+    dims = [term.letters.index(c) for c in reduced.letters]
+    positions = value_numbers_at(reduced.storage, s, dims).clamp(min=0)
+    start = s.values.new_zeros(1 + length(reduced.storage.values))
+    return Term(reduced.letters, reduced.storage.with_values(start.index_add(0, positions, s.values)[1:]))

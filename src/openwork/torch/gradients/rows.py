@@ -1,0 +1,116 @@
+"""`rows_matmul`, `linear`: a sparse input times a dense weight, whose gradient is sparse by rows.
+
+A product with a sparse input reads few rows of a weight, and the gradient has these rows only, as a `torch.sparse_coo`
+tensor, which torch.optim's SGD, SparseAdam and Adagrad take.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...errors import ShapeError, UnsupportedError
+from ...format import coo
+from ...ops.elementwise.maps import elementwise
+from ...ops.products.matmul import matmul
+from ...storage.buffers import as_array, cast, scalar_of
+from ...storage.storage import Storage
+from ...tensor.tensor import Tensor
+from .permutation import detached_storage
+from .single_operand import Product, _conjugate, _like, product
+
+__all__ = ["linear", "rows_matmul"]
+
+
+class _RowsProduct(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, s: Storage, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        ctx.structure = s
+        ctx.save_for_backward(values, weight)
+        t = Tensor._from_storage(s.with_values(values.detach()))
+        result: torch.Tensor = matmul(t, weight.detach())
+        return result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator,unused-ignore]
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        values, weight = ctx.saved_tensors
+        s, grad = ctx.structure, grads[0]
+        values_gradient = None
+        if ctx.needs_input_grad[1]:
+            spec = Product(s, ("i", "j"), (("j", "k"), ("i", "k")), None, scalar_of(grad))
+            values_gradient = _like(product(spec, None, [_conjugate(weight), grad]), values)
+        sparse = None
+        if ctx.needs_input_grad[2]:
+            rows, compacted = _compact_columns(s.with_values(_conjugate(values)))
+            dense = _like(matmul(Tensor._from_storage(compacted).T, grad), weight)
+            sparse = torch.sparse_coo_tensor(rows[None], dense, weight.shape, is_coalesced=True, check_invariants=False)
+        return None, values_gradient, sparse
+
+
+def _compact_columns(s: Storage) -> tuple[torch.Tensor, Storage]:
+    """A matrix -> its nonempty columns, and the matrix of these columns alone."""
+    rows, columns = (c for c in s.crd if c is not None)
+    used_columns, ranks = torch.unique(columns.to(torch.int64), return_inverse=True)
+    shape = (s.shape[0], len(used_columns))
+    crd = (rows, ranks.to(rows.dtype))
+    return used_columns, Storage(shape, s.format, s.scalar, s.fill_value, s.pos, crd, s.values)
+
+
+def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
+    """`a @ weight`, where the gradient of `weight` is a sparse tensor of the rows that `a` reads.
+
+    Parameters
+    ----------
+    a : Tensor, shape (m, n), any sparse format, fill value 0
+    weight : torch tensor, shape (n, k)
+
+    Returns
+    -------
+    torch tensor, shape (m, k)
+
+    Guarantees: equal to `a @ weight`; the gradient, made dense, equal to the dense one. Differentiable once.
+    Cost: O(nse * k), forward and backward; the backward never makes a tensor of the weight's size.
+    Raises ShapeError where the shapes do not fit, UnsupportedError for a fill value other than 0.
+
+    See also: linear, nn.SparseEmbedding.
+
+    Examples
+    --------
+    >>> S = ow.asarray(torch.eye(2, dtype=torch.float64), format="csr").requires_grad_()
+    >>> ow.torch.rows_matmul(S, torch.ones(2, 1, dtype=torch.float64))
+    tensor([[1.],
+            [1.]], dtype=torch.float64, grad_fn=<_RowsProductBackward>)
+    """
+    if not isinstance(a, Tensor) or a.ndim != 2 or weight.ndim != 2 or a.shape[1] != weight.shape[0]:
+        raise ShapeError(
+            f"rows_matmul: shapes {tuple(a.shape)} and {tuple(weight.shape)}\n  expected: a Tensor (m, n), and (n, k)"
+        )
+    if a.fill_value:
+        raise UnsupportedError(
+            f"rows_matmul: unspecified elements are {a.fill_value}, so all rows are read\n  help: use a @ weight"
+        )
+    s = a.asformat(coo(2))._storage
+    values = cast(as_array(s.values, like=weight.detach()), scalar_of(weight))
+    structure = detached_storage(s).mapped(lambda b: as_array(b, like=weight.detach())).with_values(values.detach())
+    result: torch.Tensor = _RowsProduct.apply(structure, values, weight)
+    return result
+
+
+def linear(input: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """`input @ weight + bias` for a sparse input and a weight of shape (in, out), whose gradient is sparse by rows.
+
+    Cost: O(nse * columns).
+    See also: rows_matmul, nn.SparseLinear.
+
+    Examples
+    --------
+    >>> S = ow.asarray(torch.eye(2, dtype=torch.float64), format="csr").requires_grad_()
+    >>> ow.torch.linear(S, torch.ones(2, 1, dtype=torch.float64))
+    tensor([[1.],
+            [1.]], dtype=torch.float64, grad_fn=<_RowsProductBackward>)
+    """
+    product = rows_matmul(input, weight)
+    result: torch.Tensor = product if bias is None else elementwise("add", product, bias)
+    return result

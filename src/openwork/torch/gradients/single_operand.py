@@ -1,0 +1,386 @@
+"""Gradient rules of statements with one sparse operand: each gradient is a statement with one sparse operand again.
+
+A product of a sparse operand with dense ones, summed into a dense array or at the sparse operand's own elements, is
+one family that is closed under differentiation::
+
+    y[o] += A[a] * D[d] * E[e]          dA[a] += pattern(A[a]) * D[d] * E[e] * dy[o]      at the elements of A
+                                        dD[d] += A[a] * E[e] * dy[o]
+    C[a] += A[a] * D[d] * E[e]          dA[a] += dC[a] * D[d] * E[e]                      at the elements of A
+                                        dD[d] += (dC * A)[a] * E[e]
+
+So the gradient of `A @ x` for A is a sampled product, never a dense one, and has gradients itself. Any other
+elementwise expression is taken apart: dense operands are sampled at the elements of A, torch computes with the values,
+and the sum of these is a product of the family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from ...errors import UnsupportedError
+from ...ir.index import Access, Apply, Assignment, Expression
+from ...ir.index import accesses as accesses_of
+from ...runtime import contract as statements
+from ...runtime import trace
+from ...runtime.coiterate.types import typed
+from ...runtime.prepared import key_of, recall, remember, sparse_operand
+from ...runtime.promote import compute_scalar
+from ...runtime.strided import Strided, strided
+from ...storage.buffers import Array, as_array, is_torch, length, scalar_of
+from ...storage.recorded import bare, is_recorded, outside
+from ...storage.storage import Storage
+from .batched import map_batch
+from .launch import PreparedLaunch
+from .permutation import detached_storage, element_mask, structure_of
+from .pointwise import DIFFERENTIABLE, evaluate
+
+__all__ = [
+    "Product", "apply_untransformed", "contract", "factors_of", "gradient_terms", "gradients_of", "has_memory",
+    "launch_key", "plain_apply", "product", "run", "sample", "statement_of",
+]  # fmt: skip
+
+Indices = tuple[str, ...]
+_transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product of a sparse operand, indexed by `at`, with dense ones, indexed by `dense`.
+
+    `out` indexes a dense result; None stands for one at the elements of the sparse operand.
+    """
+
+    structure: Storage
+    at: Indices
+    dense: tuple[Indices, ...]
+    out: Indices | None
+    scalar: str
+
+    def __call__(self, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The product, with the values of the sparse operand; without, its pattern takes part."""
+        return product(self, values, dense)
+
+
+@lru_cache(maxsize=1024)
+def statement_of(at: Indices, dense: tuple[Indices, ...], out: Indices | None, valued: bool) -> Assignment:
+    """The statement of a product of A, or of its pattern, with D0, D1, ...; `out` None is at the elements of A."""
+    sparse = Access("A", at)
+    rhs: Expression = sparse if valued else Apply("pattern", (sparse,))
+    for k, indices in enumerate(dense):
+        rhs = Apply("mul", (rhs, Access(f"D{k}", indices)))
+    summed = any(i not in at for indices in dense for i in indices)
+    return Assignment(Access("y", at if out is None else out), "+=" if out is not None or summed else "=", rhs)
+
+
+def product(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The product, with the values of the sparse operand; without, its pattern takes part."""
+    if any(x is not None and is_recorded(x) for x in (values, *dense)):
+        return _apply_function(_Differentiable, spec, values, *dense)
+    return run(spec, values, dense)
+
+
+def _apply_function(function: Any, *args: Any) -> Any:
+    """`function.apply(*args)`; outside of `torch.func` without binding of names, which takes 10 microseconds."""
+    if torch.compiler.is_compiling() or _transforms() or any(_is_wrapped(x) for x in args if type(x) is torch.Tensor):
+        return function.apply(*args)
+    return apply_untransformed(function, *args)
+
+
+def apply_untransformed(function: Any, *args: Any) -> Any:
+    """`function.apply(*args)` where no transform of `torch.func` takes part."""
+    return plain_apply(function)(*args)
+
+
+def plain_apply(function: Any) -> Any:
+    """`function.apply` for calls in which no transform of `torch.func` takes part."""
+    return super(torch.autograd.Function, function).apply
+
+
+def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The product of what torch does not record, by the launch that is kept for these shapes and strides."""
+    if trace.steps or torch._C._functorch.maybe_current_level() is not None:
+        return _run(spec, values, dense)
+    s = spec.structure
+    values = values if values is None or values.is_contiguous() else values.contiguous()  # the gradient of a sum
+    key = launch_key(spec, values is not None, dense)
+    launch = s.plans.products.get(key)
+    is_plain = values is None or (values.dtype is s.values.dtype and has_memory(values))
+    for x in dense:
+        is_plain = is_plain and has_memory(x)
+    if launch is not None and is_plain and launch.valid:
+        result: torch.Tensor = launch(values, *dense)
+        return result
+    result = _run(spec, values, dense)
+    if is_plain and launch is None:
+        _keep_launch(s, key, spec, values is not None, dense, result)
+    return result
+
+
+def has_memory(x: torch.Tensor) -> bool:
+    """Whether a tensor is what its memory says, at an address that kernels take."""
+    at = x.data_ptr()
+    return at != 0 and not (at % x.element_size() or x.is_neg() or (x.is_complex() and x.is_conj()))
+
+
+def launch_key(spec: Product, valued: bool, dense: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    """The key of a product's launch: what it depends on beside the structure."""
+    return (spec.at, spec.dense, spec.out, spec.scalar, valued, *[(x.shape, x.stride(), x.dtype) for x in dense])
+
+
+def _keep_launch(
+    s: Storage, key: Any, spec: Product, valued: bool, dense: Sequence[torch.Tensor], result: torch.Tensor
+) -> None:
+    """Keep the launch of a product that has just run, with the structure, where it is one for all values."""
+    if compute_scalar(spec.scalar) != spec.scalar or s.device != "cpu" or not result.is_contiguous():
+        return
+    stmt = statement_of(spec.at, spec.dense, spec.out, valued)
+    views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
+    prepared = recall(s, key_of(stmt, spec.scalar if spec.out is not None else f"{spec.scalar} shared", views))
+    if prepared is None or any(on_line for *_, on_line in prepared.inputs):
+        return
+    schedule = prepared.prepared.schedule
+    if spec.out is None:
+        has_padding = s.format.blocksize is not None or s.format.is_dense or s.nse != length(s.values)
+        zero = has_padding or not schedule.no_alias
+    else:
+        zero = not schedule.writes_all
+    remember(s, key, PreparedLaunch(prepared, result, zero=zero, operands=[x.detach() for x in dense]))
+
+
+@outside()
+def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+    s = spec.structure
+    if values is not None and (values.data_ptr() != s.values.data_ptr() or values.dtype != s.values.dtype):
+        s = s.with_values(values.detach().contiguous())
+    stmt = statement_of(spec.at, spec.dense, spec.out, values is not None)
+    views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
+    result: torch.Tensor
+    if spec.out is None:
+        result = statements.sample(stmt, views, spec.scalar).values
+    else:
+        result = statements.contract(stmt, views, spec.scalar, s.values)
+    return result
+
+
+class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
+        result = run(spec, values, dense)
+        tangents = (
+            torch.autograd.forward_ad._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None
+        )
+        return result.clone() if tangents and result._is_view() else result  # torch does not take tangents of views
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        ctx.spec, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, tangent: torch.Tensor | None, *tangents: torch.Tensor | None) -> torch.Tensor:
+        values, *dense = ctx.saved_tensors
+        parts = [] if tangent is None else [product(ctx.spec, tangent, dense)]
+        for k, t in enumerate(tangents):
+            if t is not None:
+                parts.append(product(ctx.spec, values, [*dense[:k], t, *dense[k + 1 :]]))
+        return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
+
+    @staticmethod
+    def vmap(info: Any, dims: Any, spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> Any:
+        """Batches of dense operands are one more index; of values, and of results at elements, each is a product."""
+        batched = [d is not None for d in dims[2:]]
+        if (values is not None and dims[1] is not None) or spec.out is None:
+            return map_batch(info.batch_size, dims[1:], (values, *dense), lambda v, *d: product(spec, v, d)), 0
+        index = f"v{len({*spec.at, *spec.out, *(i for d in spec.dense for i in d)})}"
+        batch_first = [x.movedim(d, 0) if b else x for x, d, b in zip(dense, dims[2:], batched, strict=True)]
+        indices = tuple((index, *i) if b else i for i, b in zip(spec.dense, batched, strict=True))
+        return product(replace(spec, dense=indices, out=(index, *spec.out)), values, batch_first), 0
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        values, *dense = ctx.saved_tensors
+        values_gradient, dense_gradients = gradients_of(ctx.spec, values, dense, grads[0], ctx.needs_input_grad[1:])
+        return None, values_gradient, *dense_gradients
+
+
+def gradients_of(
+    spec: Product, values: Any, dense: Sequence[torch.Tensor], grad: torch.Tensor, needed: Sequence[bool]
+) -> tuple[torch.Tensor | None, list[torch.Tensor | None]]:
+    """The gradients of the values and of each dense operand, where needed: each a product of the family."""
+    operands = [None if values is None else _conjugate(values), *[_conjugate(d) for d in dense], grad]
+    values_gradient = None
+    if needed[0] and values is not None:
+        values_gradient = _like(_gradient(spec, 0, operands), values)
+    dense_gradients: list[torch.Tensor | None] = [None] * len(dense)
+    for k, x in enumerate(dense):
+        if needed[1 + k]:
+            dense_gradients[k] = _like(_expanded(_gradient(spec, 1 + k, operands), spec, k, x), x)
+    return values_gradient, dense_gradients
+
+
+def _gradient(spec: Product, wrt: int, operands: Sequence[torch.Tensor | None]) -> torch.Tensor:
+    """The gradient of an operand, 0 the values, 1 the first dense one: of values, dense operands and the gradient."""
+    values, grad = operands[0], operands[-1]
+    assert grad is not None
+    dense, out, sparse, others = gradient_terms(spec.at, spec.dense, spec.out, values is not None, wrt)
+    factor = None if sparse is None else operands[sparse]
+    if wrt and spec.out is None and values is not None:
+        factor = grad * values
+    product_of = replace(spec, dense=dense, out=out, scalar=scalar_of(grad))
+    return product_of(factor, [x for k in others if (x := operands[k]) is not None])
+
+
+@lru_cache(maxsize=1024)
+def gradient_terms(
+    at: Indices, dense: tuple[Indices, ...], out: Indices | None, valued: bool, wrt: int
+) -> tuple[tuple[Indices, ...], Indices | None, int | None, tuple[int, ...]]:
+    """The gradient of operand `wrt` as a product: the indices of its dense operands and of its result, and which
+    operands they are, the sparse one (None for the pattern) and the dense ones.
+
+    The operands are the values, the dense ones and the gradient of the result. That of a result at the elements is the
+    sparse operand; where there are values, it is multiplied by them first.
+    """
+    last = len(dense) + 1
+    others = tuple(1 + k for k in range(len(dense)) if 1 + k != wrt)
+    indices = tuple(dense[k - 1] for k in others)
+    sparse = (0 if valued and wrt else None) if out is not None else last
+    if out is not None:
+        indices, others = (*indices, out), (*others, last)
+    if not wrt:
+        return indices, None, sparse, others
+    bound_indices = {*at, *(i for d in indices for i in d)}
+    return indices, tuple(i for i in dense[wrt - 1] if i in bound_indices), sparse, others
+
+
+def _expanded(gradient: torch.Tensor, spec: Product, k: int, x: torch.Tensor) -> torch.Tensor:
+    """The gradient of a dense operand with the dimensions that the product sums over this operand alone."""
+    bound_indices = {*spec.at, *(i for j, d in enumerate(spec.dense) if j != k for i in d), *(spec.out or ())}
+    unbound = [n for n, i in enumerate(spec.dense[k]) if i not in bound_indices]
+    for n in unbound:
+        gradient = gradient.unsqueeze(n)
+    return gradient.expand(x.shape) if unbound else gradient
+
+
+def _conjugate(x: torch.Tensor) -> torch.Tensor:
+    return x.conj().resolve_conj() if x.is_complex() else x
+
+
+def _like(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """A gradient in the dtype of its operand: the real part for a real operand."""
+    if grad.is_complex() and not x.is_complex():
+        grad = grad.real
+    return grad.to(x.dtype)
+
+
+def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
+    """The rule of `runtime.contract.contract`."""
+    is_recorded_operand = _uses_recorded_values(stmt.rhs, values)
+    if out_scalar not in DIFFERENTIABLE or not is_recorded_operand:
+        operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
+        with outside():
+            return statements.contract(stmt, operands, out_scalar, bare(like) if is_torch(like) else like)
+    return _evaluate(stmt, values, out_scalar, stmt.lhs.indices)
+
+
+def sample(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
+    """The rule of `runtime.contract.sample`."""
+    is_recorded_operand = _uses_recorded_values(stmt.rhs, values)
+    if out_scalar not in DIFFERENTIABLE or not is_recorded_operand:
+        operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
+        with outside():
+            return statements.sample(stmt, operands, out_scalar)
+    s = structure_of(sparse_operand(values))
+    result = _evaluate(stmt, values, out_scalar, None)
+    return s.mapped(lambda b: as_array(b, like=result)).with_values(result, 0)
+
+
+def _detached_operand(v: Any, recorded: bool) -> Any:
+    if isinstance(v, Storage):
+        return detached_storage(v) if recorded else structure_of(v)
+    return strided(bare(v.owner)) if isinstance(v, Strided) and isinstance(v.owner, torch.Tensor) else v
+
+
+def _uses_recorded_values(e: Expression, values: Mapping[str, Any]) -> bool:
+    """Whether a recorded operand is used for its values."""
+    match e:
+        case Apply("pattern", _):
+            return False
+        case Apply(_, args):
+            return any(_uses_recorded_values(a, values) for a in args)
+        case Access(name, _):
+            v = values[name]
+            buffer = v.values if isinstance(v, Storage) else v.owner if isinstance(v, Strided) else None
+            return isinstance(buffer, torch.Tensor) and is_recorded(buffer)
+    return False
+
+
+def factors_of(e: Expression) -> list[tuple[Access, bool]] | None:
+    """The accesses of a product, and whether for their values; None for any other expression."""
+    match e:
+        case Access():
+            return [(e, True)]
+        case Apply("pattern", (Access() as access,)):
+            return [(access, False)]
+        case Apply("mul", args):
+            parts = [factors_of(a) for a in args]
+            return None if None in parts else [f for part in parts for f in part or ()]
+    return None
+
+
+def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Indices | None) -> torch.Tensor:
+    name = next(n for n, v in values.items() if isinstance(v, Storage))
+    s: Storage = values[name]
+    like = next(b for v in values.values() for b in [_buffer(v)] if isinstance(b, torch.Tensor) and is_recorded(b))
+    s_torch = structure_of(s)
+    s_torch = s_torch.mapped(lambda b: as_array(b, like=like.new_zeros(0))) if s.library == "numpy" else s_torch
+    values_torch: torch.Tensor = as_array(s.values, like=like)
+    dense = {n: _operand(v, like) for n, v in values.items() if n != name}
+    at = next(a.indices for a in accesses_of(stmt.rhs) if a.tensor == name)
+    factors = factors_of(stmt.rhs)
+    valued_uses = [] if factors is None else [valued for access, valued in factors if access.tensor == name]
+    if stmt.op in ("+=", "=") and factors is not None and valued_uses.count(True) <= 1 and len(valued_uses) >= 1:
+        others = [access for access, _ in factors if access.tensor != name]
+        spec = Product(s_torch, at, tuple(a.indices for a in others), out, scalar)
+        return product(spec, values_torch if True in valued_uses else None, [dense[a.tensor] for a in others])
+    if stmt.op not in ("+=", "="):
+        raise UnsupportedError(
+            f"{stmt} has no gradient: it reduces by {stmt.op}\n  supported: sums\n  help: detach() the operands"
+        )
+    sampled = _evaluate_at_elements(stmt, name, s_torch, at, values_torch, dense)
+    return sampled if out is None else product(Product(s_torch, at, (), out, scalar), sampled, [])
+
+
+def _evaluate_at_elements(
+    stmt: Assignment, name: str, s: Storage, at: Indices, values_torch: torch.Tensor, dense: Mapping[str, torch.Tensor]
+) -> torch.Tensor:
+    """The values of any expression at the elements of the sparse operand, by torch's operations."""
+    elements = element_mask(s)
+    operands = {name: values_torch if elements is None else values_torch.masked_fill(~elements, 1)}
+    for access in accesses_of(stmt.rhs):
+        if access.tensor == name:
+            continue
+        if not set(access.indices) <= set(at):
+            raise UnsupportedError(f"{stmt} has no gradient\n  supported: products, and expressions at single elements")
+        x = dense[access.tensor]
+        sampled = product(Product(s, at, (access.indices,), None, scalar_of(x)), None, [x])
+        operands[access.tensor] = sampled if elements is None else sampled.masked_fill(~elements, 1)
+    e = typed(stmt.rhs, {n: scalar_of(v) for n, v in operands.items()}, "torch")
+    result: torch.Tensor = evaluate(e, operands)
+    return result if elements is None else result.masked_fill(~elements, 0)
+
+
+def _buffer(v: Any) -> Any:
+    return v.values if isinstance(v, Storage) else v.owner if isinstance(v, Strided) else None
+
+
+def _operand(v: Any, like: torch.Tensor) -> torch.Tensor:
+    array = v.owner if isinstance(v, Strided) else v
+    result: torch.Tensor = as_array(array, like=like)
+    return result
