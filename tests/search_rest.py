@@ -42,6 +42,12 @@ def _dense_where(a: Array, value: Any) -> Array:
     return np.where(a > 0, a, np.asarray(value, a.dtype))
 
 
+def _unique_inverse(a: Array) -> tuple[Array, Array]:
+    """Values and inverse of an array, NaNs in the order in which they stand: NumPy's own inverse has them in any order."""
+    found = np.unique_all(a)
+    return found.values, found.inverse_indices
+
+
 def _quantile(a: Array, k: Any) -> Any:
     return np.quantile(a, k[0], axis=k[1]) if a.size else None  # NumPy raises an IndexError
 
@@ -65,7 +71,7 @@ REST: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[random.R
     "swapaxes": (lambda t, k: ow.swapaxes(t, *k), lambda a, k: np.swapaxes(a, *k), lambda r, s: (_one(r, s), _one(r, s)), "same"),
     "argwhere": (lambda t, k: ow.argwhere(t), lambda a, k: np.argwhere(a), lambda r, s: None, "int64"),
     "unique_counts": (lambda t, k: tuple(ow.unique_counts(t)), lambda a, k: tuple(np.unique_counts(a)), lambda r, s: None, "none"),
-    "unique_inverse": (lambda t, k: tuple(ow.unique_inverse(t)), lambda a, k: tuple(np.unique_inverse(a)), lambda r, s: None, "none"),
+    "unique_inverse": (lambda t, k: tuple(ow.unique_inverse(t)), lambda a, k: _unique_inverse(a), lambda r, s: None, "none"),
     "diff n": (lambda t, k: ow.diff(t, axis=k[0], n=k[1]), lambda a, k: np.diff(a, axis=k[0], n=k[1]), lambda r, s: (_one(r, s), r.randint(0, 3)), "same"),
     "unstack": (lambda t, k: tuple(ow.unstack(t, axis=k)), lambda a, k: tuple(np.unstack(a, axis=k)), _one, "none"),
     "vstack": (lambda t, k: ow.vstack([t, t]), lambda a, k: np.vstack([a, a]), lambda r, s: None, "same"),
