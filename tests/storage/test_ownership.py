@@ -130,6 +130,45 @@ def test_scipy_sees_what_is_written() -> None:
     assert S.data.tolist() == [0] * 5
 
 
+_FORMS = (
+    "__iadd__",
+    "__isub__",
+    "__imul__",
+    "__ifloordiv__",
+    "__imod__",
+    "__ipow__",
+    "__ior__",
+    "add_",
+    "sub_",
+    "mul_",
+)
+
+
+@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("target", ["uint8", "uint32", "int8", "int16"])
+@pytest.mark.parametrize("source", ["int8", "int64", "uint16"])
+@pytest.mark.parametrize("make", [ow.asarray, ow.masked.masked_tensor], ids=["plain", "masked"])
+def test_integers_change_their_signs_in_place_as_in_the_library(form: str, target: str, source: str, make: Any) -> None:
+    a, b = np.array([[3, 0], [1, 5]], target), np.array([[2, 1], [1, 2]], source)
+    t = ow.asarray(a.copy(), format="csr")
+    t = t if make is ow.asarray else make(t, ow.asarray(a > 0, format="csr"))
+    if not hasattr(t, form):
+        pytest.skip(f"masked tensors have no {form}")
+    operator = form if form.startswith("__") else f"__i{form[:-1]}__"
+    try:
+        expected = getattr(a.copy(), operator)(b)
+    except np._core._exceptions.UFuncTypeError:
+        with pytest.raises(ow.DTypeError, match=f"the result has dtype .*, the tensor {target}"):
+            getattr(t, form)(b)
+        return
+    found = getattr(t, form)(b)
+    assert found.dtype == target
+    np.testing.assert_array_equal(
+        found.to_numpy(0)[a > 0] if make is not ow.asarray else found.to_numpy(),
+        expected[a > 0] if make is not ow.asarray else expected,
+    )
+
+
 def test_a_kind_that_the_dtype_cannot_hold_is_refused() -> None:
     A = ow.asarray(D.astype(int), format="csr")
     with pytest.raises(ow.DTypeError, match=r"\*=: the result has dtype float64, the tensor int64"):

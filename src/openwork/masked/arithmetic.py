@@ -11,7 +11,7 @@ from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..ops.elementwise.maps import elementwise
 from ..tables import OPERATORS
-from ..tensor.inplace import _kind, make_writable, store_result
+from ..tensor.inplace import holds, make_writable, store_result
 from ..tensor.lazy import ELEMENTWISE, defer, is_lazy
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Arithmetic:
             raise ShapeError(
                 f"{operation}: the result has shape {result.shape}; got {me.shape} to hold it\n  help: m = m + x"
             )
-        if _kind(me._tensor._storage.scalar) < _kind(result._tensor._storage.scalar):
+        if not holds(me._tensor._storage, result._tensor._storage.scalar):
             raise DTypeError(
                 f"{operation}: the result has dtype {result.dtype}, the tensor {me.dtype}"
                 "\n  help: m = m + x, or astype()"

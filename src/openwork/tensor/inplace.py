@@ -29,7 +29,7 @@ else:
     asarray = late("interop.sources", "asarray")
 
 
-__all__ = ["assign_result", "make_writable", "replace_storage", "store_result"]
+__all__ = ["assign_result", "holds", "make_writable", "replace_storage", "store_result"]
 
 _KINDS = {"i": 1, "u": 1, "f": 2, "b": 2, "c": 3}
 
@@ -75,7 +75,7 @@ def store_result(t: Tensor, operation: str, result: Any) -> Tensor:
         raise ShapeError(
             f"{operation}: the result has shape {operand.shape}; got {t.shape} to hold it\n  help: reshape it"
         )
-    if _kind(operand._storage.scalar) > _kind(s.scalar):
+    if not holds(s, operand._storage.scalar):
         raise DTypeError(
             f"{operation}: the result has dtype {operand.dtype}, the tensor {t.dtype}\n  help: convert it first"
         )
@@ -157,6 +157,16 @@ def _recording() -> bool:
     import torch
 
     return bool(torch.is_grad_enabled())
+
+
+def holds(s: Storage, scalar: str) -> bool:
+    """Whether an in-place form may convert elements of this dtype to that of `s`, by the rule of the library of `s`.
+
+    Both let wider elements of a kind into narrower ones; NumPy does not let signed integers into unsigned ones.
+    """
+    if s.scalar[0] == "u" and scalar[0] == "i" and not is_torch(s.values):
+        return False
+    return _kind(scalar) <= _kind(s.scalar)
 
 
 def _kind(scalar: str) -> int:
