@@ -32,6 +32,7 @@ def numpy_rows() -> dict[str, tuple[Call, Call]]:
     s, t = (sp.random_array((50, 50), density=0.1, format="csr", rng=rng) for _ in range(2))
     a, b = ow.asarray(s), ow.asarray(t)
     x, mask, rows, few = np.ones(50), np.arange(50) % 3 == 0, [1, 2], rng.random((8, 50))
+    full, factor = rng.random((50, 50)), np.float64(2)
     return {
         "A @ x": (lambda: a @ x, lambda: s @ x),
         "A.T @ x": (lambda: a.T @ x, lambda: s.T @ x),
@@ -42,6 +43,11 @@ def numpy_rows() -> dict[str, tuple[Call, Call]]:
         "A + B": (lambda: a + b, lambda: s + t),
         "A * B": (lambda: a * b, lambda: s * t),
         "A * 2": (lambda: a * 2, lambda: s * 2),
+        "A * float64": (lambda: a * factor, lambda: s * factor),
+        "A * X": (lambda: a * full, lambda: s * full),
+        "X + A": (lambda: full + a, lambda: full + s),
+        "np.add(A, B)": (lambda: np.add(a, b), lambda: s + t),
+        "np.sqrt(A)": (lambda: np.sqrt(a), lambda: np.sqrt(s)),
         "full sum": (lambda: ow.sum(a), lambda: s.sum()),
         "row sums": (lambda: ow.sum(a, axis=1), lambda: s.sum(axis=1)),
         "max of rows": (lambda: ow.max(a, axis=1), lambda: s.max(axis=1)),

@@ -27,6 +27,7 @@ from openwork.storage.storage import Storage
 X = (np.arange(48).reshape(6, 8) % 5 == 0) * np.arange(1.0, 49).reshape(6, 8)
 Y = (np.arange(48).reshape(6, 8) % 3 == 0) * np.arange(2.0, 50).reshape(6, 8)
 ONES = np.ones(8)
+FACTOR = np.float64(3)
 FIBRES = ow.asarray(X.reshape(3, 2, 8), format="csf")
 
 
@@ -59,7 +60,19 @@ CASES: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "A + B": (12, lambda a, b: a + b),
     "A * B": (15, lambda a, b: a * b),
     "A @ x": (5, lambda a, b: a @ ONES),
-    "X @ A": (24, lambda a, b: X[:, :6] @ a),
+    "X @ A": (6, lambda a, b: X[:, :6] @ a),
+    "x @ A": (5, lambda a, b: ONES[:6] @ a),
+    "np.matmul": (5, lambda a, b: np.matmul(a, ONES)),
+    "np.dot": (12, lambda a, b: np.dot(a, ONES)),
+    "A * X": (6, lambda a, b: a * X),
+    "X * A": (6, lambda a, b: X * a),
+    "A + X": (5, lambda a, b: a + X),
+    "x - A": (5, lambda a, b: ONES - a),
+    "np.add": (13, lambda a, b: np.add(a, b)),
+    "np.negative": (19, lambda a, b: np.negative(a)),
+    "np.diagonal": (14, lambda a, b: np.diagonal(a)),
+    "np.float64 * A": (9, lambda a, b: FACTOR * a),
+    "A / X": (8, lambda a, b: a / (X + 1)),
     "A @ X.T": (6, lambda a, b: a @ X.T),
     "A * 2": (8, lambda a, b: a * 2),
     "A *= 1": (4, lambda a, b: operator.imul(a, 1.0)),
@@ -183,6 +196,74 @@ def test_fill_values_of_numbers_that_follow_each_other(op: Any, number: Any, dty
             for before in (2, -3, 4.0):
                 op(a, before)
             np.testing.assert_array_equal(op(a, number).to_numpy(), np.asarray(expected))
+
+
+def _arrays(dtype: str) -> list[np.ndarray[Any, Any]]:
+    """Arrays beside a 6 x 8 tensor: of every shape that broadcasts, in every order, with what NumPy warns of."""
+    rng = np.random.default_rng(0)
+    plain = [rng.random(shape).astype(dtype) + 1 for shape in ((6, 8), (8,), (6, 1), (1, 8), (1, 1), (2, 6, 8))]
+    special = [(plain[0] * 1).astype(dtype) for _ in range(4)]
+    for x, value in zip(special, (np.inf, np.nan, np.finfo(dtype).max if dtype[0] == "f" else 0, 0), strict=True):
+        x[2, ::3] = value if dtype[0] == "f" else 0
+    return [*plain, *special, plain[0][:, ::-1], np.asfortranarray(plain[0]), plain[0].astype("f4")]
+
+
+_BESIDE = [
+    pytest.param(spec, dtype, fill, marks=() if (spec, dtype, fill) == ("csr", "f8", 0) else pytest.mark.slow)
+    for spec in ("csr", "csc", "coo", "bsr(4,4)", "dia", "bitmap")
+    for dtype in ("f8", "f4", "i8")
+    for fill in (0, 2)
+]
+
+
+@pytest.mark.parametrize(("spec", "dtype", "fill"), _BESIDE)
+def test_arrays_beside_few_elements_again(spec: str, dtype: str, fill: int) -> None:
+    """Sums and products with arrays by kept places are NumPy's, in value, type and warning."""
+    x = np.where(X > 0, X, fill).astype(dtype)
+    a = ow.asarray(x, format=spec, fill_value=fill)
+    for op in (operator.add, operator.sub, operator.mul, operator.truediv):
+        for y in _arrays(dtype):
+            for p, q, dense in ((a, y, (x, y)), (y, a, (y, x))):
+                for _ in range(2):
+                    with np.errstate(all="ignore"):
+                        want, got = op(*dense), op(p, q)
+                    got = got.to_numpy() if isinstance(got, ow.Tensor) else got
+                    np.testing.assert_array_equal(got, want)
+                    assert got.dtype == want.dtype
+                    assert got.shape == want.shape
+                assert fill or op is operator.truediv or _said(lambda: op(p, q)) == _said(lambda: op(*dense))  # noqa: B023
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "c16"])
+@pytest.mark.parametrize("number", [np.float64(2), np.float64(0.1), np.float64("inf"), np.float32(3), np.int64(2)])
+def test_numbers_of_numpy_beside_few_elements_again(dtype: str, number: Any) -> None:
+    x = X.astype(dtype)
+    a = ow.asarray(x, format="csr")
+    for op in (operator.mul, operator.add, operator.truediv, operator.pow):
+        for p, q, dense in ((a, number, (x, number)), (number, a, (number, x))):
+            for _ in range(3):
+                with np.errstate(all="ignore"):
+                    want, got = op(*dense), op(p, q).to_numpy()
+                np.testing.assert_array_equal(got, want)
+                assert got.dtype == want.dtype
+
+
+def test_ufuncs_again_are_numpys_with_every_argument() -> None:
+    """What goes to the operation directly, after and before calls of the same ufunc that do not."""
+    a, out = ow.asarray(X, format="csr"), np.zeros((6, 8))
+    for _ in range(2):
+        np.testing.assert_array_equal(np.add(X, a), X + X)
+        np.testing.assert_array_equal(np.add(X, a, out=out), X + X)
+        np.testing.assert_array_equal(np.add(a, X, where=X > 0).to_numpy()[X > 0], (X + X)[X > 0])
+        np.testing.assert_array_equal(np.add.outer(ONES[:2], a).to_numpy(), np.add.outer(ONES[:2], X))
+        np.testing.assert_array_equal(np.sqrt(a, dtype="f4").to_numpy(), np.sqrt(X, dtype="f4"))
+        np.testing.assert_array_equal(np.sqrt(a).to_numpy(), np.sqrt(X))
+        np.testing.assert_array_equal(np.add.reduce(a, axis=0).to_numpy(), X.sum(0))
+        np.testing.assert_array_equal(np.matmul(X.T, a), X.T @ X)
+        with pytest.raises(ow.ShapeError):
+            X @ a
+        with pytest.raises(ow.ShapeError):
+            np.add(a, ONES[:5])
 
 
 def test_flags_of_the_processor_tell_of_overflow_once() -> None:

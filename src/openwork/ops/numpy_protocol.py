@@ -18,7 +18,7 @@ from ..interop.operands import is_container
 from ..runtime.operation import OPERATIONS, namespace
 from ..tables import NUMPY
 from ..tensor.lazy import is_lazy
-from ..tensor.operators import PRIORITY
+from ..tensor.operators import PRIORITY, UFUNCS
 from ..tensor.tensor import Tensor
 from .numpy_names import basics, created, elements, inplace, shapes, statistics, ufuncs, windows  # noqa: F401  (they register)
 from .numpy_names.reduced import reduce_by_name
@@ -35,6 +35,8 @@ _POSITIONAL = ("einsum", "where", "inner", "vdot")
 
 
 _PLAIN = (Tensor, np.ndarray, int, float)
+_OPERANDS = (*_PLAIN, np.float64)
+"""Types of operands that the operation of a ufunc takes as they are."""
 
 
 @lru_cache(maxsize=1024)
@@ -55,6 +57,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     """The result of `__array_ufunc__`; see `numpy_names.ufuncs`."""
     if any(_is_above(x) for x in inputs):
         return NotImplemented
+    if method == "__call__" and not kwargs and all(type(x) in _OPERANDS for x in inputs):
+        operation = ufuncs.direct(ufunc)
+        if operation is not None:
+            UFUNCS[ufunc, *map(type, inputs)] = operation
     return ufuncs.call(ufunc, method, inputs, kwargs)
 
 

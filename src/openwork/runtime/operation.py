@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, Signature, signature
@@ -136,6 +136,10 @@ class Spelling:
     signature: Signature | None
     ours: Mapping[str, str]
     operands: int = 1
+    bound: dict[tuple[int, tuple[str, ...]], tuple[tuple[str, int, Any], ...]] = field(
+        default_factory=dict, compare=False
+    )
+    """how many arguments by place, and the names of others -> ours, the place of each among them or -1, its default"""
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """`function` of operands, and of the other library's arguments after them, by its names or by ours.
@@ -144,17 +148,25 @@ class Spelling:
         """
         if self.signature is None:
             return function(*args, **kwargs)
-        operands, rest = args[: self.operands], args[self.operands :]
+        operands, rest = args[: self.operands], (*args[self.operands :], *kwargs.values())
+        call = len(rest) - len(kwargs), tuple(kwargs)
+        bound = self.bound.get(call)
+        if bound is None:
+            bound = self.bound[call] = self._bind(*call)
+        return function(*operands, **{ours: rest[k] if k >= 0 else default for ours, k, default in bound})
+
+    def _bind(self, count: int, keywords: tuple[str, ...]) -> tuple[tuple[str, int, Any], ...]:
+        """What `bound` keeps of a call."""
+        assert self.signature is not None
         their_names = {ours: key for key, ours in self.ours.items()}
-        kwargs = {key if key in self.ours else their_names.get(key, key): value for key, value in kwargs.items()}
+        names = {key if key in self.ours else their_names.get(key, key): count + k for k, key in enumerate(keywords)}
         try:
-            bound = self.signature.bind(*rest, **kwargs)
+            places = self.signature.bind(*range(count), **names).arguments
         except TypeError as error:
             raise UnsupportedError(
                 f"{self.name}: {error}\n  supported: {self.name}{self.signature}\n  help: leave it out"
             ) from None
-        bound.apply_defaults()
-        return function(*operands, **{self.ours[key]: value for key, value in bound.arguments.items()})
+        return tuple((self.ours[key], places.get(key, -1), p.default) for key, p in self.signature.parameters.items())
 
 
 @cache

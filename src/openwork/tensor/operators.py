@@ -47,7 +47,10 @@ else:
     At = late("ops.indexing.assign", "At")
 
 
-__all__ = ["Operators"]
+__all__ = ["UFUNCS", "Operators"]
+
+UFUNCS: dict[tuple[Any, ...], Callable[..., Any]] = {}
+"""A ufunc of NumPy's and its operands' types -> the operation that takes these as they are, once that was called."""
 
 
 def _elementwise(op: str, a: Any, b: Any) -> Any:
@@ -161,6 +164,16 @@ class Operators(PythonProtocol):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's ufuncs: `np.exp(t)`, `np.add(x, t)`, `np.add.reduce(t)`."""
 
+        if method == "__call__" and not kwargs:
+            operation = UFUNCS.get((ufunc, *map(type, inputs)))
+            if operation is not None:
+                try:
+                    return operation(*inputs)
+                except FAILURES as error:
+                    refused = library_error(ufunc.__name__, error, inputs)
+                    if refused is None:
+                        raise
+                    raise refused from None
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from .documentation import ANNIHILATES, documented
 from .maps import elementwise, unary
 from .pointwise import pointwise
 
-__all__ = ["annihilating_function", "as_operand", "binary_function", "unary_function"]
+__all__ = ["NOT_COMPILED", "annihilating_function", "as_operand", "binary_function", "unary_function"]
 
 
 def as_operand(x: Any) -> Any:
@@ -57,7 +57,7 @@ def binary_function(name: str, op: str, doc: str, **names: Any) -> Callable[[Any
         a, b = as_operand(x1), as_operand(x2)
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):
             a, b = asarray(a), asarray(b) if is_array(b) else b
-        if op in _NOT_COMPILED:
+        if op in NOT_COMPILED:
             return _by_array_library(op, a, b)
         return elementwise(op, a, b)
 
@@ -99,7 +99,7 @@ def _register(
     return block(function)
 
 
-_NOT_COMPILED = ("logaddexp", "nextafter")
+NOT_COMPILED = ("logaddexp", "nextafter")
 """Operations that the loop IR has not."""
 
 _LOGADDEXP = "select(A == B, A + log(2.0), max(A, B) + log1p(exp(-abs(A - B))))"

@@ -37,6 +37,7 @@ from ...tensor.tensor import Tensor
 from ..manipulation.repetition import broadcast_to
 from .nonfinite_products import add_nonfinite
 from .pointwise import merge, merge_equal
+from .prepared_dense import keep_few, with_few
 from .prepared_maps import keep_scaling, scaled
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["by_values", "cached_fill", "check_powers", "elementwise", "unary"]
 
 _LINEAR_UNARY = {"neg", "real", "imag", "conj"}
-_NUMBERS = (float, int, bool, complex)
+_PYTHONS = (float, int, bool, complex)
+_NUMBERS = (*_PYTHONS, np.float64)
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 
 
@@ -137,6 +139,10 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
         type(a) in _NUMBERS and hasattr(type(b), "_raw_storage")
     ):
         return _with_scalar(op, a, b, zero_annihilates)
+    if type(a) is np.ndarray or type(b) is np.ndarray:
+        prepared_result = with_few(op, a, b)
+        if prepared_result is not None:
+            return prepared_result
     s = getattr(a, "_storage", None)
     t = s if a is b else getattr(b, "_storage", None)
     if s is not None and t is not None and type(s.values) is not type(t.values):
@@ -208,8 +214,12 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool) -> Tensor:
     left = isinstance(a, Tensor)
     t: Tensor = a if left else b
     number_operand = b if left else a
-    number = type(number_operand) in _NUMBERS
-    one = bool(alive) and type(t._raw_storage.values) is np.ndarray and t._raw_storage.is_iso
+    values = t._raw_storage.values
+    if type(number_operand) is np.float64 and type(values) is np.ndarray and values.dtype == np.float64:
+        number_operand = float(number_operand)
+        a, b = (t, number_operand) if left else (number_operand, t)
+    number = type(number_operand) in _PYTHONS
+    one = bool(alive) and type(values) is np.ndarray and t._raw_storage.is_iso
     if not one and (type(number_operand) is float or type(number_operand) is int):
         prepared_result = scaled(op, t, number_operand, left)
         if prepared_result is not None:
@@ -308,6 +318,7 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     squeezed = array.reshape(tuple(n for n in array.shape if n != 1))
     stmt = _statement(op, len(shape), dims, left)
     scalar = _result_scalar(op, s, array, left)
+    keep_few(s, array)
     if keeps_structure:
         result_storage = sample(stmt, {"A": s, "D": strided(squeezed)}, scalar)
         result_storage = result_storage if zero_annihilates else add_nonfinite(op, result_storage, s.scalar, array)

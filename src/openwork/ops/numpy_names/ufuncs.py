@@ -8,6 +8,7 @@ reductions of the namespace, `.outer` is the ufunc of operands that broadcast, `
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,17 @@ from ...tensor.casting import may_cast, plain_dtype
 from ...tensor.inplace import make_writable, replace_storage
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
+from ..elementwise.blocks import NOT_COMPILED
 from ..elementwise.by_elements import by_elements
-from ..elementwise.maps import by_values
+from ..elementwise.maps import by_values, elementwise, unary
 from ..indexing.assign import combine
 from ..manipulation.shaping import expand_dims
+from ..products.matmul import matmul
 from .reduced import reduce_masked
 from .registry import FUNCTIONS
 from .results import cast_as, select, store
 
-__all__ = ["call"]
+__all__ = ["call", "direct"]
 
 _IGNORED = ("order", "subok")
 """Arguments that say how memory is laid out, which the format does."""
@@ -111,6 +114,17 @@ def _operation(ufunc: np.ufunc) -> Callable[..., Any] | None:
         return None
     override = FUNCTIONS.get(ufunc.__name__)
     return override or getattr(namespace(), NUMPY.get(ufunc.__name__, ufunc.__name__), None)
+
+
+@lru_cache(maxsize=256)
+def direct(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    """What a ufunc is of Tensors, arrays and numbers as they are: an operation of the loop IR, or `matmul`."""
+    if ufunc is np.matmul:
+        return matmul
+    op = getattr(_operation(ufunc), "op", None)
+    if op is None or op in NOT_COMPILED or ufunc.__name__ in FUNCTIONS or ufunc.nout != 1:
+        return None
+    return partial(unary if ufunc.nin == 1 else elementwise, op)
 
 
 def _product(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -113,6 +113,8 @@ def dot(a: Any, b: Any, /) -> Any:
     >>> ow.dot(ow.asarray([[0, 2], [1, 0]], format="csr"), np.array([10, 20]))
     array([40, 10])
     """
+    if type(b) is np.ndarray and type(a) is Tensor and 1 <= b.ndim <= 2 and 1 <= len(a._raw_storage.shape) <= 2:
+        return matmul(a, b)
     a, b = (x if getattr(x, "_storage", None) is not None else _array(x) for x in (a, b))
     if not a.ndim or not b.ndim:
         return a * b
