@@ -31,7 +31,7 @@ import dask.array as da  # noqa: E402
 from openwork.dask import BlockMatrix, BlockTensor  # noqa: E402
 from openwork.dask.block import Block  # noqa: E402
 from openwork.dask.partition import length, partition  # noqa: E402
-from openwork.dask.runner import LostWorkerError, _read, attended  # noqa: E402
+from openwork.dask.runner import LostWorkerError, Message, _read, attended  # noqa: E402
 
 _draw = np.random.default_rng(0)
 X = np.where(_draw.random((24, 20)) < 0.8, 0, _draw.random((24, 20)))
@@ -279,6 +279,70 @@ def test_a_block_that_cannot_be_read_where_it_was_spilled_is_named() -> None:
             right += np.array_equal(again.tensor.to_numpy(), X)
     assert found + right == len(range(0, len(sent), 29))
     assert found > 4 * right
+
+
+def test_a_message_is_one_pickle_and_the_arrays_own_memory() -> None:
+    x, y = np.ones(5000), np.ones((30, 40)).T
+    sent = Message((length, ["key"], ["block 0"], [(0, [None, x, y, x])]))
+    frames = distributed.protocol.dumps({"args": [distributed.protocol.to_serialize(sent)]})
+    assert len(frames) == 5  # that of the message, the header, the pickle, two arrays
+    assert [np.shares_memory(np.frombuffer(f, np.uint8), a) for f, a in zip(frames[3:], (x, y), strict=True)] == [
+        True, True,
+    ]  # fmt: skip
+    (again,) = distributed.protocol.loads([*map(bytearray, frames)])["args"]
+    assert again.content[:3] == (length, ["key"], ["block 0"])
+    (number, (none, *arrays)) = again.content[3][0]
+    assert (number, none) == (0, None)
+    for a, b in zip(arrays, (x, y, x), strict=True):
+        assert np.array_equal(a, b)
+        assert a.flags.writeable
+
+
+def scaled(b: Block, factor: float) -> ow.Tensor:
+    return b.tensor * factor
+
+
+def test_tensors_that_a_function_of_blocks_gives(client: Any) -> None:
+    parts = BlockMatrix(csr(X), 3, client=client).blocks.map(scaled, [(2.0,)] * 3)
+    assert sum(p.sum() for p in parts) == pytest.approx(2 * X.sum())
+
+
+KEPT = """
+import importlib.util, resource, sys
+import numpy as np
+spec = importlib.util.spec_from_file_location("allocator", sys.argv[1])
+allocator = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(allocator)
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        np.ones(100_000)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+print(faults())
+with allocator.kept_memory():
+    faults()
+    with allocator.kept_memory():
+        pass
+    print(faults())
+print(faults())
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "confstr") or "CS_GNU_LIBC_VERSION" not in os.confstr_names, reason="asks for glibc"
+)
+def test_a_method_on_a_worker_keeps_the_memory_of_its_vectors() -> None:
+    """Pages that are touched for the first time: 196 of a vector, with the limit that Dask gives its workers."""
+    from openwork.dask import allocator
+
+    done = subprocess.run(
+        [sys.executable, "-c", KEPT, allocator.__file__], capture_output=True, text=True, check=True,
+        env={**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"},
+    )  # fmt: skip
+    before, kept, after = map(int, done.stdout.split())
+    assert kept * 10 < min(before, after)
 
 
 def raises(b: Block, kind: type[Exception]) -> int:

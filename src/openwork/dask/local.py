@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .allocator import kept_memory
 from .block import Block
 from .partition import length
 from .products import BlockProducts
@@ -54,7 +55,7 @@ def run_method(
     if module.partition(".")[0] != _PACKAGE:
         raise ValueError(f"{module}.{name} is no method of {_PACKAGE}")
     operand = kind.over(LocalTensor(found, shape, dtype, grid))
-    with warnings.catch_warnings(record=True) as told:
+    with kept_memory(), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         result = getattr(import_module(module), name)(operand, *args, **kwargs)
     return result, [(str(w.message), w.category) for w in told]
