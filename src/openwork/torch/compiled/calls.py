@@ -131,7 +131,7 @@ def _as_declared(x: Any, node: Node) -> Any:
     if kind != "tensor":
         return x
     text, _, fill, shape, *_ = rest
-    out = x if x.format == format_of(text) else x.asformat(format_of(text))
+    out = x.asformat(format_of(text))
     s = out._raw_storage
     expected = decoded(fill)
     same = s.fill_value == expected or (s.fill_value != s.fill_value and expected != expected)
