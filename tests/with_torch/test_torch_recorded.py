@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 import openwork as ow  # noqa: E402
 from openwork.storage.specified import coordinates  # noqa: E402
+from openwork.torch.prepared import spgemm as prepared_spgemm  # noqa: E402
 
 RNG = np.random.default_rng(3)
 X, Y = (np.where(RNG.random((7, 7)) < 0.4, RNG.random((7, 7)) + 0.5, 0.0) for _ in range(2))
@@ -88,6 +89,27 @@ def test_values_and_gradients_again(name: str, format: str, dtype: Any) -> None:
                     torch.testing.assert_close(dense_of(t.with_values(x)), y * (dense_of(t) != 0))
         with torch.no_grad():
             torch.testing.assert_close(dense_of(ours(a, b)), wanted)
+
+
+def test_products_of_huge_extents() -> None:
+    """Places of results are found by keys of their coordinates: these have none that fit."""
+    a = ow.sparse_coo_tensor([[0, 8], [0, 0]], torch.tensor([1.0, 2.0]), (16, 3), is_coalesced=True).requires_grad_()
+    b = ow.sparse_coo_tensor([[0, 1], [5, 6]], torch.tensor([3.0, 4.0]), (3, 2**61), is_coalesced=True).requires_grad_()
+    for _ in range(4):
+        c = a @ b
+        assert (c.item(0, 5), c.item(8, 5)) == (3.0, 6.0)
+        first, second = torch.autograd.grad((c.values * torch.tensor([1.0, 10.0])).sum(), (a.values, b.values))
+        assert (first.tolist(), second.tolist()) == ([3.0, 30.0], [21.0, 0.0])
+
+
+def test_products_of_many_terms_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared_spgemm, "KEPT", 10)
+    for rows, are_kept in ((1, True), (2, False)):  # 10 and 20 products
+        a, b = (ow.asarray(torch.ones(s), format="csr").requires_grad_() for s in ((rows, 5), (5, 2)))
+        for _ in range(3):
+            torch.testing.assert_close((a @ b).to_dense(), torch.full((rows, 2), 5.0))
+        kept = [x for x in a._storage.plans.contractions.values() if isinstance(x, prepared_spgemm._Products)]
+        assert len(kept) == are_kept
 
 
 @pytest.mark.parametrize("name", ["a + b", "a * b", "a @ b"])

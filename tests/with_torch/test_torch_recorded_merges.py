@@ -70,6 +70,27 @@ def test_values_and_gradients(formats: tuple[str, str], dtype: Any, fills: tuple
     assert CHECKED or launches(a) == ["_LaunchedMerge"] * (len(OPS) - (not fills[1]))
 
 
+MIXED = [(torch.float16, torch.float16), (torch.float32, torch.float64), (torch.int64, torch.float32), (torch.complex64, torch.float64)]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtypes", MIXED, ids=str)
+def test_dtypes_without_a_launch(dtypes: tuple[Any, Any]) -> None:
+    a, b = (ow.asarray(torch.tensor(z).mul(4).to(d), format="csr") for z, d in zip((X, Y), dtypes, strict=True))
+    x, y = (t.to_dense() for t in (a, b))
+    a, b, x, y = (t.requires_grad_() if t.dtype.is_floating_point or t.dtype.is_complex else t for t in (a, b, x, y))
+    for ours, theirs in ((operator.add, torch.add), (operator.mul, torch.mul)):
+        for _ in range(4):
+            c, d = ours(a, b), theirs(x, y)
+            torch.testing.assert_close(c.to_dense(), d)
+            got = torch.autograd.grad(c.values.abs().sum(), [t.values for t in (a, b) if t.requires_grad])
+            want = torch.autograd.grad(d.abs().sum(), [t for t in (x, y) if t.requires_grad])
+            for t, g, w in zip([t for t in (a, b) if t.requires_grad], got, want, strict=True):
+                torch.testing.assert_close(
+                    g.to(torch.complex128), stored(t, w.to(torch.complex128)), rtol=1e-3, atol=1e-3
+                )
+    assert launches(a) == ["_RecordedMerge"] * 2
+
+
 def test_gradients_of_gradients() -> None:
     (a, _), (b, _) = pair("csr", torch.float64, X, 1.0), pair("coo", torch.float64, Y, 2.0)
     for name, (ours, _) in OPS.items():

@@ -36,7 +36,7 @@ from ...runtime.coiterate.run import run_merge as run
 from ...runtime.launch import bits
 from ...runtime.prepared_moves import is_plain, kept_structure
 from ...runtime.prepared_results import template
-from ...storage.buffers import length, torch_dtype
+from ...storage.buffers import length
 from ...storage.recorded import outside
 from ...storage.storage import Storage
 from ...storage.watch import NOTHING
@@ -127,7 +127,7 @@ class _Places:
 class _RecordedMerge:
     """The merge of storages of known structures, by torch's operations."""
 
-    __slots__ = ("count", "dtype", "expr", "is_guarded", "make", "places", "scalar", "watch")
+    __slots__ = ("count", "expr", "is_guarded", "make", "places", "scalar", "watch")
 
     def __init__(
         self, call: PreparedMerge, storages: tuple[Storage, ...], result: Storage, places: Mapping[str, _Places]
@@ -136,7 +136,7 @@ class _RecordedMerge:
         self.places, self.count = tuple(places.values()), length(result.values)
         structure, self.scalar = kept_structure(storages, result), result.scalar
         self.make = Storage.maker(structure, result.scalar, result.fill_value)
-        self.watch, self.dtype, self.is_guarded = structure.watch, torch_dtype(result.scalar), False
+        self.watch, self.is_guarded = structure.watch, False
 
     def __call__(self, storages: tuple[Storage, ...]) -> Storage | None:
         """The result; None where torch records no operand, or a transform or a forward derivative takes part."""
@@ -163,7 +163,7 @@ class _RecordedMerge:
             for k, (at, x, s) in enumerate(zip(self.places, operands, storages, strict=True))
         }
         computed: torch.Tensor = evaluate(self.expr, values)
-        return computed if computed.dtype is self.dtype else computed.to(self.dtype)
+        return computed
 
 
 class _LaunchedMerge(_RecordedMerge):
