@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...late import late
 from ...runtime.conversion.remap import canonical
-from ...storage.buffers import is_torch
 from ...tensor.tensor import Tensor
 from ..axes import axis_of
-from ..stored_fibres import reduced_fibres
-from .folds import axes_of
 
 if TYPE_CHECKING:
     from ...masked.construct import as_masked_tensor
@@ -22,22 +19,13 @@ __all__ = ["explicit_arg_extreme", "explicit_extreme"]
 
 def explicit_extreme(op: str, t: Tensor, axis: Any, keepdims: bool) -> Tensor:
     """The least ("min") or largest ("max") stored element over `axis`; the fill value where none is stored."""
-    if axis is not None:
-        axes = axes_of(axis, t.ndim, lists=is_torch(t.values))
-        sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: explicit_extreme(op, rows, over, False))
-        if sparse is not None:
-            return sparse
     extreme = getattr(_as_masked(t), f"a{op}")(axis=axis, keepdims=keepdims)
     return extreme.filled(t.fill_value)  # type: ignore[no-any-return]
 
 
 def explicit_arg_extreme(op: str, t: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     """Where the first least or largest stored element over `axis` is, int64; 0 where none is stored."""
-    if axis is not None:
-        axes = (axis_of(axis, t.ndim, f"arg{op}", boolean=False),)
-        sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: explicit_arg_extreme(op, rows, over, False))
-        if sparse is not None:
-            return sparse
+    axis = None if axis is None else axis_of(axis, t.ndim, f"arg{op}", boolean=False)
     coordinates = getattr(_as_masked(t), f"arg{op}")(axis=axis, keepdims=keepdims)
     return coordinates.filled(0)  # type: ignore[no-any-return]
 
