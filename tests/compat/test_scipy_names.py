@@ -308,6 +308,10 @@ def test_over_torch_buffers_with_gradients():
     torch.testing.assert_close(
         *(torch.autograd.grad((x * weights[:3, :3]).sum(), v)[0] for x in (made.to_dense(), want))
     )
+    changed = t.clone()
+    changed.setdiag(v, 1)
+    (mine,) = torch.autograd.grad((changed.to_dense() * weights[:4, :6]).sum(), v)
+    torch.testing.assert_close(mine, weights[:3, 1:4].diag())
     with torch.no_grad():
         plain = ow.asarray(torch.tensor(X), format="csr")
         plain.setdiag(torch.tensor(5.0))

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.vendor.pretty import pretty
 from strategies import formats, shapes
 
-from openwork.errors import ShapeError
+from openwork.errors import FormatError, ShapeError
 from openwork.format import Compressed, Dense, Dim, Format, Level, format
+from openwork.format.expression import Add, Div, Mod, Sub
 
 CSR = Format(("i", "j"), (Level(Dim(0), Dense()), Level(Dim(1), Compressed())))
 
@@ -71,6 +72,19 @@ def test_a_pickle_hashes_afresh_in_another_process() -> None:
     )
     for seed in ("1", "2"):
         subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [Add(Add(Dim(0), Dim(1)), Dim(2)), Sub(Dim(0), Dim(-1)), Add(Div(Dim(0), 2), Dim(1)), Mod(Dim(0), 0), 3, None],
+)
+def test_a_pickled_level_of_what_is_no_expression(expression: object) -> None:
+    """Only what the language can spell is unpickled: sums of two dimensions, and parts of these."""
+    level = Level(Dim(0), Compressed())
+    function, arguments = level.__reduce__()[:2]
+    assert function(*arguments) == level
+    with pytest.raises(FormatError, match="no level"):
+        function(expression, *arguments[1:])
 
 
 @given(st.data())

@@ -204,7 +204,7 @@ def test_eye(n: int, m: int, k: int) -> None:
 
 
 def test_ranges() -> None:
-    for args in ((5,), (2, 9), (2, 9, 3), (9, 2, -2), (0, 1, 0.25), (3, 1)):
+    for args in ((5,), (2, 9), (2, 9, 3), (9, 2, -2), (0, 1, 0.25), (3, 1), (3.5,), (1, 4.0)):
         same(ow.arange(*args), np.arange(*args))
     same(ow.arange(4, dtype="float32"), np.arange(4, dtype="float32"))
     same(ow.arange(1.0, 3.0, 0.5), np.arange(1.0, 3.0, 0.5))

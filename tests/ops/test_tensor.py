@@ -118,6 +118,10 @@ def test_stacked_indices_are_a_view_where_they_can_be():
     t = ow.sparse_coo_tensor(given, [1.0, 2.0, 3.0], is_coalesced=True)
     assert address(t.indices()) == address(given)
     np.testing.assert_array_equal(t.indices(), given)
+    foreign = np.frombuffer(given.tobytes(), given.dtype).reshape(2, 3)  # memory that no array owns
+    t = ow.sparse_coo_tensor(foreign, [1.0, 2.0, 3.0], is_coalesced=True)
+    assert address(t.indices()) == address(foreign)
+    np.testing.assert_array_equal(t.indices(), given)
 
 
 def test_coalesce():

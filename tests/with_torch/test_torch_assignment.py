@@ -139,6 +139,9 @@ def test_determinants() -> None:
     assert gradgradcheck(lambda v: ow.linalg.det(over(small, v)).to_dense(), (values,))
     with pytest.raises(ow.UnsupportedError, match="complex"):
         ow.linalg.det(t * (1 + 1j))
+    single = t.detach().to(torch.float32).requires_grad_()
+    ow.linalg.slogdet(single)[1].to_dense().backward()
+    torch.testing.assert_close(single.grad.to_dense(), t.grad.to_dense().float(), rtol=1e-3, atol=1e-4)
 
 
 def test_stacks_of_systems() -> None:
@@ -146,6 +149,10 @@ def test_stacks_of_systems() -> None:
     values, b = t.values.clone().requires_grad_(), torch.linspace(1, 2, 20, dtype=torch.float64).reshape(2, 5, 2)
     torch.testing.assert_close(ow.linalg.solve(over(t, values), b), torch.linalg.solve(t.to_dense(), b))
     assert gradcheck(lambda v, r: ow.linalg.solve(over(t, v), r), (values, b.requires_grad_()), fast_mode=True)
+    for matrix, sides in ((over(t, values), b), (over(t, values)[0], b[0])):  # of Tensors alone a Tensor
+        found, plain = ow.linalg.solve(matrix, ow.asarray(sides)), ow.linalg.solve(matrix, sides)
+        assert (type(found), type(plain)) == (ow.Tensor, torch.Tensor)
+        torch.testing.assert_close(found.to_dense(), plain)
 
 
 def test_dropout() -> None:

@@ -84,6 +84,8 @@ def test_products_of_other_reductions_in_every_dtype(dtype: torch.dtype) -> None
     assert torch.sparse.mm(t, x, "amax").tolist() == [[6, 8], [1, 18], [0, 0]]
     assert torch.sparse.mm(t, x, "amin").tolist() == [[6, 8], [-15, -2], [0, 0]]
     assert torch.sparse.mm(t, x, "mean").tolist() == [[6, 8], [-7, 8], [0, 0]]
+    if dtype == torch.int64:
+        assert torch.sparse.mm(t, x + 2**40, "amax").tolist()[0] == [2 * (2**40 + 3), 2 * (2**40 + 4)]
 
 
 def test_whole_numbers_and_halves() -> None:

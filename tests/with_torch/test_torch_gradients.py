@@ -97,6 +97,14 @@ def test_double_backward_of_reduced_products(reduce: str) -> None:
     values = torch.rand(len(t.values), generator=torch.Generator().manual_seed(1), dtype=torch.float64).add(0.1)
     given = values.requires_grad_(), X.clone().requires_grad_()
     assert gradgradcheck(lambda v, x: plain(torch.sparse.mm(over(t, v), x, reduce)), given, fast_mode=True)
+    assert gradcheck(lambda v, x: plain(torch.sparse.mm(over(t, v), x, reduce)), given, fast_mode=True)
+    once, to_go_on = (
+        torch.autograd.grad(
+            plain(torch.sparse.mm(over(t, values), given[1], reduce)).square().sum(), given, create_graph=more
+        )
+        for more in (False, True)
+    )
+    torch.testing.assert_close(once, to_go_on)
 
 
 def test_the_gradient_of_a_product_is_sampled_never_dense(monkeypatch: pytest.MonkeyPatch) -> None:
