@@ -7,7 +7,7 @@ from typing import Any
 
 from .dense_gradient import tensor as dense_gradient
 from .functions import call as functions
-from .functions import methods
+from .functions import methods, transforms
 from .gradients import (
     assignment,
     batched,
@@ -67,6 +67,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "solve": solvers.solve,
     "solve_triangular": solvers.solve_triangular,
     "total": reductions.total,
+    "transform": transforms.transform,
     "transformed": batched.transformed,
     "torch_function": functions.call,
     "torch_method": methods.method,

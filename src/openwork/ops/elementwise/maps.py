@@ -19,14 +19,14 @@ from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...runtime.contract import sample
 from ...runtime.conversion.remap import canonical, has_gaps
 from ...runtime.float_errors import report, report_dense
-from ...runtime.gradient_hook import differentiable, rule, tracked
+from ...runtime.gradient_hook import differentiable, rule
 from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, apply_with_warnings, negative_power, user_name
 from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
 from ...storage.iso import alive, spread
-from ...storage.recorded import is_recorded
+from ...storage.recorded import is_batched, is_recorded
 from ...storage.scalars import python_scalar
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
@@ -227,7 +227,7 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool) -> Tensor:
     if not number and is_array(number_operand):
         number_operand = number_operand[()] if isinstance(number_operand, np.ndarray) else number_operand
     linear = not t._raw_storage.fill_value and (op == "mul" or (op == "div" and left))
-    if not (linear or number) and is_torch(number_operand) and tracked((number_operand,)):
+    if not number and is_torch(number_operand) and (is_batched if linear else is_recorded)(number_operand):
         recorded: Tensor = rule("with_number")(op, a, b)
         return recorded
     s = _unique_storage(t, linear)

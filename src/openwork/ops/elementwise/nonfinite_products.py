@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import UnsupportedError
 from ...interop.sources import asarray
 from ...runtime.values import apply
 from ...runtime.zero_annihilation import FINITE, PARTS, bounded
-from ...storage.buffers import cast, numpy_dtype, to_numpy
+from ...storage.buffers import cast, is_torch, numpy_dtype, to_numpy
+from ...storage.recorded import bare, is_batched
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from .pointwise import pointwise
@@ -22,8 +24,11 @@ def add_nonfinite(op: str, result: Storage, zero: str, array: Any) -> Storage:
 
     zero : scalar type of the sparse operand, whose fill value is 0
     array : the dense operand; its shape broadcasts to the result's
+
+    Raises UnsupportedError where the dense operand is a batch of `torch.func.vmap` and there are such elements.
     """
-    dense = to_numpy(array, detach=True)
+    batch = is_torch(array) and is_batched(array)
+    dense = to_numpy(bare(array, all_of_batch=True) if batch else array, detach=True)
     if result.scalar not in ("f16", "bf16", *PARTS) or 0 in result.shape:
         return result
     if op == "mul":
@@ -36,6 +41,11 @@ def add_nonfinite(op: str, result: Storage, zero: str, array: Any) -> Storage:
         others = apply(op, np.zeros((), numpy_dtype(zero)), dense)
     if not np.any(others != 0):
         return result
+    if batch:
+        raise UnsupportedError(
+            "a product with infinities or NaN, inside torch.func.vmap: the structure of the result depends on them"
+            "\n  help: a loop over the batch"
+        )
 
     specified = Tensor._from_storage(result)
     structure = Tensor._from_storage(result.with_values(np.ones(result.values.shape[0], np.bool_), False))

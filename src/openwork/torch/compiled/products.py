@@ -26,7 +26,7 @@ from ...masked.protocols import Protocols
 from ...masked.tensor import MaskedTensor
 from ...ops.products import matmul as products
 from ...runtime import gradient_hook
-from ...runtime.handed_over import HANDED_OVER
+from ...runtime.handed_over import HANDED_OVER, TRANSFORMS
 from ...runtime.operation import block
 from ...storage.buffers import torch_dtype
 from ...storage.invariants import check_layout
@@ -184,6 +184,8 @@ def _stand_in(register: Any) -> None:
         if module == "torch.masked":
             handing_over = getattr(torch.masked, name)
             _set(handing_over, traced_calls.of_torch_masked(name, handing_over.__wrapped__))
+    for name in TRANSFORMS:
+        _set(getattr(torch.func, name), getattr(torch.func, name).__wrapped__)
     for name in ATTRIBUTES:
         attributes[block(name).function] = traced_calls.function(f":{name}")
     for cls in (*Tensor.__mro__, *MaskedTensor.__mro__):

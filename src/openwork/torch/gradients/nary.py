@@ -23,7 +23,7 @@ from ...ops.manipulation.repetition import broadcast_to
 from ...runtime.conversion.remap import has_gaps
 from ...runtime.values import apply
 from ...storage.buffers import as_array, is_torch, length, one_device, scalar_of
-from ...storage.recorded import is_recorded
+from ...storage.recorded import bare, is_recorded
 from ...storage.storage import Storage
 from ...tensor.one_library import storage_over_torch, tensor_over_torch
 from ...tensor.tensor import Tensor
@@ -233,7 +233,10 @@ def _fill_values(call: _NaryCall, storages: Sequence[Storage], numbers: Sequence
                 continue
             if any(g is not None and not bool((g == 0).all()) for g in slopes):
                 return None
-    return [fill[0].item() for fill in results]
+    bare_fills = [bare(fill, all_of_batch=True) for fill in results]
+    if any(not bool(((f == f[0]) | (f != f) & (f[0] != f[0])).all()) for f in bare_fills):
+        return None  # the numbers are a batch
+    return [f[0].item() for f in bare_fills]
 
 
 def _union_structure(storages: Sequence[Storage]) -> Storage:
