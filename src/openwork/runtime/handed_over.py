@@ -36,11 +36,20 @@ HANDED_OVER: dict[tuple[str, str], str] = {
 }
 """Module and name of torch's function -> the name of ours in the package."""
 
-TRANSFORMS = (
-    "functional_call", "grad", "grad_and_value", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
+TRANSFORMS = tuple(
+    (module, name)
+    for module, names in {
+        "torch.func": (
+            "functional_call", "grad", "grad_and_value", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
+        ),
+        "torch.autograd.functional": ("hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"),
+        "torch.autograd.graph": ("get_gradient_edge", "register_multi_grad_hook"),
+        "torch.utils.checkpoint": ("checkpoint",),
+    }.items()
+    for name in names
 )  # fmt: skip
-"""Functions of torch.func, which are told of what they transform at a later call: always handed over, to the rule
-`transform`. `torch.func.hessian` consists of them."""
+"""Module and name of torch's functions that are told at a later call, or in lists, of what they work on: always handed
+over, to the rule `transform`. `torch.func.hessian` consists of them."""
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -78,7 +87,9 @@ def _call(*args: Any, _handing_over: Callable[..., Any], **kwargs: Any) -> Any:
 
 def _replace(home: Any, name: str, function_of: Callable[..., Callable[..., Any]], argument: str) -> None:
     """Have a function of torch call `function_of(its own code as a function, argument)`."""
-    theirs = getattr(home, name, None)
+    theirs: Any = getattr(home, name, None)
+    while getattr(theirs, "__closure__", None) and hasattr(theirs, "__wrapped__"):
+        theirs = theirs.__wrapped__  # that a decorator of torch's calls
     if type(theirs) is not FunctionType or theirs.__closure__:
         return  # another version's, which has no such function
     own = FunctionType(theirs.__code__, theirs.__globals__, name, theirs.__defaults__)
@@ -93,8 +104,8 @@ def _replace(home: Any, name: str, function_of: Callable[..., Callable[..., Any]
 def _replace_functions() -> None:
     for (module, name), ours in HANDED_OVER.items():
         _replace(sys.modules.get(module), name, _with_operands, ours)
-    for name in TRANSFORMS:
-        _replace(sys.modules.get("torch.func"), name, _transform, name)
+    for module, name in TRANSFORMS:
+        _replace(sys.modules.get(module), name, _transform, f"{module}.{name}")
 
 
 at_first_tensor.insert(0, _replace_functions)  # before the rules of the tracer, which name them

@@ -113,8 +113,37 @@ class AutogradMixin:
         _values(self, "retain_grad").retain_grad()
 
     def register_hook(self, hook: Callable[[Any], Any]) -> Any:
-        """Call `hook` with the gradient of the values whenever it is computed; gives torch's handle to remove it."""
-        return _values(self, "register_hook").register_hook(hook)
+        """Call `hook` with the gradient, a Tensor of the same structure, whenever it is computed.
+
+        hook : may return another gradient, which is passed on: a Tensor, tensor or array of the shape, or None
+
+        Returns torch's handle to remove it.
+        """
+        values = _values(self, "register_hook")
+        me = cast("Tensor", self)
+        structure = me._storage
+
+        def of_values(gradient: Any) -> Any:
+            given = me._from_storage(structure.with_values(gradient, 0))
+            found = hook(given)
+            return None if found is None else rule("on_structure")(given, found, "register_hook")
+
+        return values.register_hook(of_values)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> Any:
+        """Call `hook` with the tensor whenever `grad` has been accumulated; gives torch's handle to remove it."""
+        return _values(self, "register_post_accumulate_grad_hook").register_post_accumulate_grad_hook(
+            lambda _: hook(self)
+        )
+
+    @property
+    def output_nr(self) -> int:
+        """Which of the results of `grad_fn` the values are."""
+        return int(getattr(cast("Tensor", self)._storage.values, "output_nr", 0))
+
+    @property
+    def _version(self) -> int:
+        return int(_values(self, "_version")._version)
 
     def share_memory_(self) -> Tensor:
         """Move the buffers to memory that processes share; other tensors over the same buffers keep theirs."""

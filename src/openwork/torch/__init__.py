@@ -29,6 +29,7 @@ from ..storage import storage
 from ..tensor import tensor
 from ..tensor.tensor import Tensor
 from . import optim
+from .dense_gradient import tensor as dense_gradient
 from .functions.autograd import gradcheck, gradgradcheck
 from .gradients.rows import linear, rows_matmul
 
@@ -39,7 +40,8 @@ __dir__ = _listing(__name__, __all__)
 
 _EXPRESSIONS = [x for x in vars(expression).values() if isinstance(x, type) and x.__module__ == expression.__name__]
 _MAKERS = [
-    tensor.unpickled, masked.unpickled, storage.unpickled, unpickled_format, unpickled_level, unpickled_level_format,
+    tensor.unpickled, masked.unpickled, dense_gradient.unpickled, storage.unpickled, unpickled_format, unpickled_level,
+    unpickled_level_format,
 ]  # fmt: skip
 torch.serialization.add_safe_globals([*_MAKERS, *_EXPRESSIONS, *LEVEL_FORMATS.values()])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .dense_gradient import tensor as dense_gradient
 from .functions import call as functions
-from .functions import methods, transforms
+from .functions import checkpoints, methods, transforms
 from .gradients import (
     assignment,
     batched,
@@ -27,7 +27,7 @@ from .prepared import product as prepared_product
 from .prepared import reductions as prepared_reductions
 from .prepared import spgemm as prepared_spgemm
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "checkpoints"]
 
 RULES: dict[str, Callable[..., Any]] = {
     "alone": products.alone,

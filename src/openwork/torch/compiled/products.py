@@ -184,8 +184,9 @@ def _stand_in(register: Any) -> None:
         if module == "torch.masked":
             handing_over = getattr(torch.masked, name)
             _set(handing_over, traced_calls.of_torch_masked(name, handing_over.__wrapped__))
-    for name in TRANSFORMS:
-        _set(getattr(torch.func, name), getattr(torch.func, name).__wrapped__)
+    for module, name in TRANSFORMS:
+        if module == "torch.func":
+            _set(getattr(torch.func, name), getattr(torch.func, name).__wrapped__)
     for name in ATTRIBUTES:
         attributes[block(name).function] = traced_calls.function(f":{name}")
     for cls in (*Tensor.__mro__, *MaskedTensor.__mro__):

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from ...errors import UnsupportedError
+from ...errors import InvariantError, UnsupportedError
 from ...interop.constructors import asarray
 from ...ops.indexing.assign import AtKey
 from ...runtime import gradient_hook
@@ -27,6 +27,7 @@ from ...storage.recorded import is_dual, is_recorded
 from ...storage.storage import Storage
 from ...tables import ATTRIBUTES, OPERATORS, PLACES
 from ...tensor.tensor import Tensor
+from ...tensor.tensor import unpickled as unpickled_tensor
 from ..gradients.leaves import as_dense, check_backward, leaf_of
 from ..gradients.nary import over_torch
 from ..gradients.permutation import detached_storage
@@ -41,7 +42,7 @@ from .proxy import (
 )
 from .rules import DENSE_RULES, STRUCTURE_OPERANDS
 
-__all__ = ["DenseGradientTensor", "run"]
+__all__ = ["DenseGradientTensor", "run", "unpickled"]
 
 
 class _Operand:
@@ -312,6 +313,9 @@ class DenseGradientTensor(Tensor):
         proxy = no_memory_zeros(storage.values, storage.shape).requires_grad_(self.requires_grad)
         return self._from_proxy(storage, proxy)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unpickled, (detached_storage(self._storage), self.requires_grad)
+
     @property
     def requires_grad(self) -> bool:
         """Whether operations on the elements are recorded."""
@@ -396,6 +400,15 @@ class DenseGradientTensor(Tensor):
         """Call `hook` with the dense gradient whenever it is computed; gives torch's handle to remove it."""
         return self._proxy.register_hook(hook)
 
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> Any:
+        """Call `hook` with the tensor whenever `grad` has been accumulated; gives torch's handle to remove it."""
+        return self._proxy.register_post_accumulate_grad_hook(lambda _: hook(self))
+
+    @property
+    def output_nr(self) -> int:
+        """Which of the results of `grad_fn` the elements are."""
+        return int(self._proxy.output_nr)
+
     @property
     def at(self) -> Any:
         """`t.at[key].set(v)` and the others: new tensors with elements changed."""
@@ -410,6 +423,14 @@ class DenseGradientTensor(Tensor):
         if name in ("grad", "backward", "make_dual", "unpack_dual"):
             return call(func, types, args, kwargs)
         return run(lambda *a, **k: call(func, types, a, k), name, "dense", args, kwargs or {})
+
+
+def unpickled(storage: Storage, requires_grad: bool) -> DenseGradientTensor:
+    """The tensor of a pickle, which may hold anything: a leaf. Raises InvariantError where it is none."""
+    s = unpickled_tensor(storage)._storage
+    if type(requires_grad) is not bool or s.library != "torch":
+        raise InvariantError(f"unpickling: requires_grad={requires_grad!r} over {s.library}\n  help: save it anew")
+    return DenseGradientTensor._from_proxy(s, no_memory_zeros(s.values, s.shape).requires_grad_(requires_grad))
 
 
 class _DenseGradientAt:

@@ -17,7 +17,7 @@ from ...tensor.tensor import Tensor
 from ..gradients.leaves import as_dense, check_backward, leaf_of, on_structure
 from .registry import torch_function
 
-__all__ = ["gradcheck", "gradgradcheck"]
+__all__ = ["gradcheck", "gradgradcheck", "gradient_of_input"]
 
 
 def _sequence(x: Any) -> tuple[Any, ...]:
@@ -63,10 +63,10 @@ def grad(
         _gradients_of_outputs(outputs, grad_outputs, "grad"), retain_graph, create_graph,
         allow_unused=allow_unused, materialize_grads=materialize_grads,
     )  # fmt: skip
-    return tuple(_as_input(x, g) for x, g in zip(inputs, found, strict=True))
+    return tuple(gradient_of_input(x, g) for x, g in zip(inputs, found, strict=True))
 
 
-def _as_input(x: Any, gradient: torch.Tensor | None) -> Any:
+def gradient_of_input(x: Any, gradient: torch.Tensor | None) -> Any:
     """The gradient for an input's leaf -> that of the input."""
     if gradient is None or not isinstance(x, Tensor):
         return gradient

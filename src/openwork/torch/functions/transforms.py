@@ -22,6 +22,7 @@ from ...errors import UnsupportedError
 from ...interop.layouts import sparse_coo_tensor
 from ...masked.shaping import stack as stack_masked
 from ...masked.tensor import MaskedTensor, wrap
+from ...namespaces import entering
 from ...ops.manipulation.joining import stack
 from ...storage.recorded import outside
 from ...storage.specified import coordinates
@@ -31,25 +32,25 @@ from ..gradients.leaves import on_structure
 from ..gradients.nary import over_torch
 from ..gradients.permutation import structure_of
 
-__all__ = ["transform"]
+__all__ = ["FUNCTIONS", "Node", "apart", "is_ours", "transform", "whole"]
 
 Function = Callable[..., Any]
 
 
-def transform(name: str, theirs: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The rule of torch.func's function of this name; `theirs` is torch's own.
+FUNCTIONS: dict[str, Function] = {}
+"""What is done in the place of torch's functions, by module and name: of torch's own function and the arguments."""
+_enter = entering(FUNCTIONS)
 
-    Raises UnsupportedError for Tensors of `grad="dense"`, for `linearize` of a Tensor, and for a Tensor in the place of
-    a module's parameter.
-    """
-    rule: Function = _TRANSFORMS[name]
-    return rule(theirs, *args, **kwargs)
+
+def transform(name: str, theirs: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The rule of torch's functions of functions; `theirs` is torch's own of this name."""
+    return FUNCTIONS[name](theirs, *args, **kwargs)
 
 
 # -- Tensors as nodes of a pytree --------------------------------------------------------------------------------------
 
 
-class _Origin:
+class Origin:
     """What a Tensor is besides its values, and the call of a transform that took it apart."""
 
     __slots__ = ("call", "is_input", "masked", "storage")
@@ -64,12 +65,12 @@ class _Origin:
         return t if self.masked is None else wrap(t, self.masked)
 
 
-class _Node:
+class Node:
     """A Tensor taken apart: its values, or what a transform makes of them."""
 
     __slots__ = ("origin", "values")
 
-    def __init__(self, values: Any, origin: _Origin) -> None:
+    def __init__(self, values: Any, origin: Origin) -> None:
         self.values, self.origin = values, origin
 
 
@@ -82,48 +83,49 @@ class _Place:
         self.number = number
 
 
-def _unflatten(children: Iterable[Any], origin: _Origin) -> _Node:
+def _unflatten(children: Iterable[Any], origin: Origin) -> Node:
     (values,) = children
-    return _Node(values, origin)
+    return Node(values, origin)
 
 
-pytree.register_pytree_node(_Node, lambda node: ([node.values], node.origin), _unflatten)
+pytree.register_pytree_node(Node, lambda node: ([node.values], node.origin), _unflatten)
 pytree.register_pytree_node(_Place, lambda place: ([], place.number), lambda _, number: _Place(number))
 
 
-def _is_ours(x: Any) -> bool:
+def is_ours(x: Any) -> bool:
     return isinstance(x, Tensor | MaskedTensor)
 
 
-def _apart(tree: Any, call: object, is_input: bool = False) -> Any:
+def apart(tree: Any, call: object, is_input: bool = False) -> Any:
     """A tree with every Tensor and masked tensor taken apart."""
 
     def visit(x: Any) -> Any:
-        if not _is_ours(x):
+        if not is_ours(x):
             return x
         masked = x._scalar if isinstance(x, MaskedTensor) else None
         t = over_torch(x._tensor if isinstance(x, MaskedTensor) else x)
         if getattr(t, "_proxy", None) is not None:
             raise UnsupportedError(
-                'torch.func: a Tensor of grad="dense"\n  supported: gradients of stored elements'
-                "\n  help: ow.asarray(t.detach()), or transform a function of a dense tensor"
+                'torch.func, or a reentrant checkpoint: a Tensor of grad="dense"\n  supported: gradients of stored'
+                " elements"
+                "\n  help: t.detach(), use_reentrant=False, or transform a function of a dense tensor"
             )
         s = t._storage
-        return _Node(s.values, _Origin(call, is_input, s, masked))
+        return Node(s.values, Origin(call, is_input, s, masked))
 
     return pytree.tree_map(visit, tree)
 
 
-def _visit(tree: Any, call: object, function: Callable[[_Node], Any]) -> Any:
+def _visit(tree: Any, call: object, function: Callable[[Node], Any]) -> Any:
     """A tree with `function` of every Tensor that this call took apart."""
 
     def is_own(x: Any) -> bool:
-        return isinstance(x, _Node) and x.origin.call is call
+        return isinstance(x, Node) and x.origin.call is call
 
     return pytree.tree_map(lambda x: function(x) if is_own(x) else x, tree, is_leaf=is_own)
 
 
-def _whole(tree: Any, call: object) -> Any:
+def whole(tree: Any, call: object) -> Any:
     return _visit(tree, call, lambda node: node.origin.tensor(node.values))
 
 
@@ -141,9 +143,9 @@ def _of_parts(function: Function, call: object, result: Function, has_aux: bool 
     """A function of Tensors -> one of Tensors taken apart; `result` is done to what it gives, not to what is beside."""
 
     def inner(*args: Any, **kwargs: Any) -> Any:
-        given = function(*_whole(args, call), **_whole(kwargs, call))
+        given = function(*whole(args, call), **whole(kwargs, call))
         if has_aux and isinstance(given, tuple) and len(given) == 2:
-            return result(given[0]), _apart(given[1], call)
+            return result(given[0]), apart(given[1], call)
         return result(given)
 
     return update_wrapper(inner, function, updated=())
@@ -158,84 +160,90 @@ def _traced(function: Function, theirs: Function) -> Function:
 # -- gradients ---------------------------------------------------------------------------------------------------------
 
 
+@_enter("torch.func.grad")
 def _grad(theirs: Function, func: Function, argnums: Any = 0, has_aux: bool = False) -> Function:
     """`torch.func.grad`: the gradient by a Tensor is a Tensor of its structure."""
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         call = object()
         own = theirs(_of_parts(func, call, _number, has_aux), argnums, has_aux)
-        found = own(*_apart(args, call, True), **_apart(kwargs, call, True))
-        return (_gradients(found[0], call), _whole(found[1], call)) if has_aux else _gradients(found, call)
+        found = own(*apart(args, call, True), **apart(kwargs, call, True))
+        return (_gradients(found[0], call), whole(found[1], call)) if has_aux else _gradients(found, call)
 
     return _traced(gradient, theirs(func, argnums, has_aux))
 
 
+@_enter("torch.func.grad_and_value")
 def _grad_and_value(theirs: Function, func: Function, argnums: Any = 0, has_aux: bool = False) -> Function:
     """`torch.func.grad_and_value`: see `_grad`."""
 
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
         call = object()
         own = theirs(_of_parts(func, call, _number, has_aux), argnums, has_aux)
-        found, value = own(*_apart(args, call, True), **_apart(kwargs, call, True))
-        return _gradients(found, call), _whole(value, call)
+        found, value = own(*apart(args, call, True), **apart(kwargs, call, True))
+        return _gradients(found, call), whole(value, call)
 
     return _traced(gradient_and_value, theirs(func, argnums, has_aux))
 
 
 def _matched(nodes: Any, given: Any, call: object, operation: str) -> Any:
     """What is given for a tree of Tensors taken apart, by coordinates, as such a tree."""
-    flat, spec = pytree.tree_flatten(nodes, is_leaf=lambda x: isinstance(x, _Node) and x.origin.call is call)
+    flat, spec = pytree.tree_flatten(nodes, is_leaf=lambda x: isinstance(x, Node) and x.origin.call is call)
     try:
         each = spec.flatten_up_to(given)
     except ValueError:  # another tree: torch says how they differ
-        return _apart(given, call)
+        return apart(given, call)
 
     def visit(node: Any, x: Any) -> Any:
-        if not isinstance(node, _Node) or node.origin.call is not call:
+        if not isinstance(node, Node) or node.origin.call is not call:
             return _number(x)
         t = node.origin.tensor(node.values)
         x = x.specified if isinstance(x, MaskedTensor) else x
-        return _Node(on_structure(getattr(t, "specified", t), x, operation), node.origin)
+        return Node(on_structure(getattr(t, "specified", t), x, operation), node.origin)
 
     return pytree.tree_unflatten([visit(node, x) for node, x in zip(flat, each, strict=True)], spec)
 
 
+@_enter("torch.func.vjp")
 def _vjp(theirs: Function, func: Function, *primals: Any, has_aux: bool = False) -> Any:
     """`torch.func.vjp`: cotangents of Tensors are of their shape, in any format."""
     call = object()
-    function = _of_parts(func, call, partial(_apart, call=call), has_aux)
-    output, pull, *aux = theirs(function, *_apart(primals, call, True), has_aux=has_aux)
+    function = _of_parts(func, call, partial(apart, call=call), has_aux)
+    output, pull, *aux = theirs(function, *apart(primals, call, True), has_aux=has_aux)
 
     def pull_back(*cotangents: Any, **options: Any) -> Any:
         if len(cotangents) == 1:
             cotangents = (_matched(output, cotangents[0], call, "vjp"),)
         return _gradients(pull(*cotangents, **options), call)
 
-    return _whole(output, call), pull_back, *_whole(aux, call)
+    return whole(output, call), pull_back, *whole(aux, call)
 
 
+@_enter("torch.func.jvp")
 def _jvp(
     theirs: Function, func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
 ) -> Any:
     """`torch.func.jvp`: tangents of Tensors are of their shape, in any format."""
     call = object()
-    function = _of_parts(func, call, partial(_apart, call=call), has_aux)
-    parts = _apart(primals, call, True)
+    function = _of_parts(func, call, partial(apart, call=call), has_aux)
+    parts = apart(primals, call, True)
     own = _matched(parts, tangents, call, "jvp")
     output, slope, *aux = theirs(function, parts, own, strict=strict, has_aux=has_aux)
-    return _whole(output, call), _gradients(slope, call), *_whole(aux, call)
+    return whole(output, call), _gradients(slope, call), *whole(aux, call)
 
 
+@_enter("torch.func.linearize")
 def _linearize(theirs: Function, func: Function, *primals: Any) -> Any:
     """`torch.func.linearize`, of torch's tensors alone: it traces the function, and kernels cannot be traced so."""
-    if any(map(_is_ours, pytree.tree_leaves(primals))):
+    if any(map(is_ours, pytree.tree_leaves(primals))):
         raise UnsupportedError("torch.func.linearize of a Tensor\n  help: torch.func.jvp, at each tangent")
     return theirs(func, *primals)
 
 
+@_enter("torch.func.functional_call")
 def _functional_call(theirs: Function, module: Any, parameter_and_buffer_dicts: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.func.functional_call`: Tensors are arguments, not parameters."""
-    if any(map(_is_ours, pytree.tree_leaves(parameter_and_buffer_dicts))):
+    if any(map(is_ours, pytree.tree_leaves(parameter_and_buffer_dicts))):
         raise UnsupportedError(
             "torch.func.functional_call: a Tensor in the place of a parameter\n  expected: torch's tensors"
             "\n  help: openwork.nn.SparseLinear(A), whose parameter is A.values"
@@ -246,25 +254,26 @@ def _functional_call(theirs: Function, module: Any, parameter_and_buffer_dicts: 
 # -- Jacobians ---------------------------------------------------------------------------------------------------------
 
 
+@_enter("torch.func.jacrev", "torch.func.jacfwd")
 def _jacobian(theirs: Function, func: Function, argnums: Any = 0, has_aux: bool = False, **options: Any) -> Function:
     """`torch.func.jacrev` and `jacfwd`: a Jacobian by or of a Tensor is a Tensor, in COO."""
 
     def jacobian(*args: Any) -> Any:
         call = object()
-        function = _of_parts(func, call, partial(_apart, call=call), has_aux)
-        found = theirs(function, argnums, has_aux=has_aux, **options)(*_apart(args, call, True))
+        function = _of_parts(func, call, partial(apart, call=call), has_aux)
+        found = theirs(function, argnums, has_aux=has_aux, **options)(*apart(args, call, True))
         if has_aux:
-            return _jacobians(found[0], call), _whole(found[1], call)
+            return _jacobians(found[0], call), whole(found[1], call)
         return _jacobians(found, call)
 
     return _traced(update_wrapper(jacobian, func, updated=()), theirs(func, argnums, has_aux=has_aux, **options))
 
 
-def _jacobians(tree: Any, call: object, output: _Origin | None = None) -> Any:
+def _jacobians(tree: Any, call: object, output: Origin | None = None) -> Any:
     """The trees of the results, of whose leaves each is a tree of the arguments, with Tensors put together."""
 
     def is_own(x: Any) -> bool:
-        return isinstance(x, _Node) and x.origin.call is call
+        return isinstance(x, Node) and x.origin.call is call
 
     def visit(x: Any) -> Any:
         if not is_own(x):
@@ -276,7 +285,7 @@ def _jacobians(tree: Any, call: object, output: _Origin | None = None) -> Any:
     return pytree.tree_map(visit, tree, is_leaf=is_own)
 
 
-def _derivatives(values: torch.Tensor, output: _Origin | None, input: _Origin | None) -> Any:
+def _derivatives(values: torch.Tensor, output: Origin | None, input: Origin | None) -> Any:
     """Derivatives by the values of one Tensor, of those of another, or with torch's tensors -> a Tensor."""
     if input is not None and output is None and values.ndim == 1:
         return input.tensor(values, True)
@@ -318,6 +327,7 @@ def _coordinates(s: Storage) -> tuple[Any, torch.Tensor]:
 # -- batches -----------------------------------------------------------------------------------------------------------
 
 
+@_enter("torch.func.vmap")
 def _vmap(
     theirs: Function, func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", **options: Any
 ) -> Function:
@@ -327,22 +337,23 @@ def _vmap(
     def batched(*args: Any, **kwargs: Any) -> Any:
         flat, spec = pytree.tree_flatten(args)
         dims = pytree._broadcast_to_and_flatten(in_dims, spec)
-        if dims is not None and any(d is not None for x, d in zip(flat, dims, strict=True) if _is_ours(x)):
+        if dims is not None and any(d is not None for x, d in zip(flat, dims, strict=True) if is_ours(x)):
             return _loop(func, flat, spec, dims, out_dims, randomness, kwargs)
         call = object()
-        parts, named = _apart(args, call, True), _apart(kwargs, call, True)
+        parts, named = apart(args, call, True), apart(kwargs, call, True)
         if all_first:
-            function = _of_parts(func, call, partial(_apart, call=call))
+            function = _of_parts(func, call, partial(apart, call=call))
             found = theirs(function, in_dims, out_dims, randomness, **options)(*parts, **named)
             return _visit(found, call, lambda node: _stacked(node, 0))
         function = _of_parts(func, call, partial(_set_apart, call=call))
         every = theirs(function, in_dims, (out_dims, 0), randomness, **options)
-        return _put_back(*every(*parts, **named), out_dims)
+        found, nodes = every(*parts, **named)
+        return _put_back(found, nodes, out_dims)
 
     return _traced(update_wrapper(batched, func, updated=()), theirs(func, in_dims, out_dims, randomness, **options))
 
 
-def _stacked(node: _Node, dim: int) -> Any:
+def _stacked(node: Node, dim: int) -> Any:
     """Values of a batch, the batch in front -> the Tensors over each, stacked."""
     return _stack([node.origin.tensor(values) for values in node.values.unbind()], dim)
 
@@ -353,20 +364,20 @@ def _stack(results: Sequence[Any], dim: int) -> Any:
     return (stack_masked if isinstance(results[0], MaskedTensor) else stack)(results, axis=dim)
 
 
-def _set_apart(tree: Any, call: object) -> tuple[Any, list[_Node]]:
+def _set_apart(tree: Any, call: object) -> tuple[Any, list[Node]]:
     """A tree with places where Tensors were, and these, taken apart."""
-    nodes: list[_Node] = []
+    nodes: list[Node] = []
 
     def visit(x: Any) -> Any:
-        if not _is_ours(x):
+        if not is_ours(x):
             return x
-        nodes.append(_apart(x, call))
+        nodes.append(apart(x, call))
         return _Place(len(nodes) - 1)
 
     return pytree.tree_map(visit, tree), nodes
 
 
-def _put_back(tree: Any, nodes: list[_Node], out_dims: Any) -> Any:
+def _put_back(tree: Any, nodes: list[Node], out_dims: Any) -> Any:
     """The reverse of `_set_apart`, of batches."""
     flat, spec = pytree.tree_flatten(tree, is_leaf=lambda x: isinstance(x, _Place))
     dims = pytree._broadcast_to_and_flatten(out_dims, spec)
@@ -380,7 +391,7 @@ def _loop(
 ) -> Any:
     """The function of each item of a batch, and its results stacked. Raises ValueError as torch's vmap does."""
     for x, d in zip(flat, dims, strict=True):
-        if d is not None and not (_is_ours(x) or isinstance(x, torch.Tensor)):
+        if d is not None and not (is_ours(x) or isinstance(x, torch.Tensor)):
             raise ValueError(f"vmap: in_dim={d} for an argument of type {type(x).__name__}\n  help: None in its place")
         if d is not None and not -x.ndim <= d < x.ndim:
             raise ValueError(f"vmap: in_dim={d} for a tensor of shape {tuple(x.shape)}")
@@ -397,23 +408,10 @@ def _loop(
     result_spec = rows[0][1]
     to = pytree._broadcast_to_and_flatten(out_dims, result_spec)
     columns = list(zip(*[leaves for leaves, _ in rows], strict=True))
-    if to is None or not all(_is_ours(c[0]) or isinstance(c[0], torch.Tensor) for c in columns):
+    if to is None or not all(is_ours(c[0]) or isinstance(c[0], torch.Tensor) for c in columns):
         raise ValueError(f"vmap: out_dims={out_dims} for results of {result_spec}\n  expected: tensors, and a dim each")
     return pytree.tree_unflatten([_stack(c, d) for c, d in zip(columns, to, strict=True)], result_spec)
 
 
 def _item(x: Any, dim: int, k: int) -> Any:
     return x[(*(slice(None),) * dim, k)]
-
-
-_TRANSFORMS: dict[str, Function] = {
-    "functional_call": _functional_call,
-    "grad": _grad,
-    "grad_and_value": _grad_and_value,
-    "jacfwd": _jacobian,
-    "jacrev": _jacobian,
-    "jvp": _jvp,
-    "linearize": _linearize,
-    "vjp": _vjp,
-    "vmap": _vmap,
-}
