@@ -190,3 +190,18 @@ def test_derivatives_of_expressions() -> None:
             torch.testing.assert_close(evaluate(found[n], values | {"g": seed}), w, equal_nan=True)
     assert gradients_of(op("hypot", a, b), g) is None
     assert gradients_of(op("select", op("lt", a, b), a, b), g) is None
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("weight", [float("inf"), -float("inf"), float("nan")])
+def test_an_operand_that_is_not_the_extreme_has_no_gradient(name: str, weight: float) -> None:
+    """Of however large a gradient: 0 times infinity is NaN."""
+    x, y = np.array([[1.0, 2.0, 0.0, 3.0]]), np.array([[2.0, 1.0, 4.0, 3.0]])
+    (a, da), (b, db) = pair("csr", torch.float64, x, 0.0), pair("coo", torch.float64, y, 0.0)
+    ours, theirs = OPS[name]
+    want = torch.autograd.grad(theirs(da, db), (da, db), torch.full((1, 4), weight, dtype=torch.float64))
+    for _ in range(4):
+        out = ours(a, b).values
+        found = torch.autograd.grad(out, (a.values, b.values), torch.full_like(out, weight))
+        for t, g, w in zip((a, b), found, want, strict=True):
+            torch.testing.assert_close(g, stored(t, w), equal_nan=True)

@@ -41,13 +41,11 @@ def _add_gradients(expr: Expr, seed: Expr, gradients: dict[str, Expr]) -> bool:
 
 
 def _at_extreme(beyond: str) -> _Rule:
-    """The rule of `min` (an operand is `gt` the other) and of `max` (`lt`)."""
-    reaching = {"gt": "ge", "lt": "le"}[beyond]
+    """The rule of `min` (an operand is `gt` the other) and of `max` (`lt`): zero there, whatever the gradient is."""
 
     def share(g: Expr, a: Expr, b: Expr) -> Expr:
-        zero, half = const(0.0, g.type), const(0.5, g.type)
-        parts = [op("select", op(test, a, b), zero, half) for test in (beyond, reaching)]
-        return op("mul", g, op("add", *parts))
+        zero, half = const(0.0, g.type), op("mul", g, const(0.5, g.type))
+        return op("select", op(beyond, a, b), zero, op("select", op("eq", a, b), half, g))
 
     return lambda g, _, a, b: (share(g, a, b), share(g, b, a))
 

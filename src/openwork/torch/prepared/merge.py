@@ -273,7 +273,7 @@ class _Gradients:
         merge, taken = self.merge, {"g": grad}
         for k, (at, x) in enumerate(zip(merge.places, values, strict=True)):
             if x is not None:
-                taken[f"v{k}"] = at(x, merge._operands[k].fill or 0, merge.count)
+                taken[f"v{k}"] = at(x, merge._operands[k].fill, merge.count)
         return [
             at.transposed(evaluate(merge.expressions[k], taken)) if k in self.wanted else None
             for k, at in enumerate(merge.places)
