@@ -285,3 +285,15 @@ def test_coordinates_that_change_are_packed_again() -> None:
     moved = np.zeros((6, 70, 4), "f4")
     moved[..., [0, 3]] = A.values.reshape(6, 70, 2)
     torch.testing.assert_close(t @ x, torch.from_numpy(moved.reshape(6, 280)) @ x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
+@pytest.mark.parametrize("shape", [(4, 8), (0, 8), (4, 0)])
+def test_products_of_no_columns_are_empty(shape: tuple[int, int], dtype: str) -> None:
+    dense = np.zeros(shape, dtype)
+    dense[:, ::4] = 1
+    t = ow.asarray(dense, format="nm(2, 4)")
+    for _ in range(2):
+        assert (t @ np.ones((shape[1], 0), dtype)).shape == (shape[0], 0)
+        assert (np.ones((0, shape[0]), dtype) @ t).shape == (0, shape[1])
+        assert (t.T @ np.ones((shape[0], 0), dtype)).shape == (shape[1], 0)

@@ -130,3 +130,33 @@ def test_masked_elements_of_another_fill_value_have_its_gradient() -> None:
     assert found.fill_value == 0.5
     (found.values * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
     assert t.grad.values.tolist() == [2.0, 0.0, 4.0]
+
+
+@pytest.mark.parametrize("fill", [1.0, -0.0, float("nan")])
+def test_recorded_tensors_of_one_fill_value_are_joined(fill: float) -> None:
+    x = torch.tensor([[fill, 2.0], [3.0, fill]], dtype=torch.float64)
+    a, b = (ow.asarray(x * k, format="csr", fill_value=fill).requires_grad_() for k in (1, 1))
+    plain_a, plain_b = (ow.asarray(x.numpy(), format="csr", fill_value=fill) for _ in range(2))
+    for join in (ow.concat, ow.stack):
+        found, want = join([a, b]), join([plain_a, plain_b])
+        assert found.requires_grad
+        np.testing.assert_array_equal(found.detach().to_numpy(), want.to_numpy())
+        assert np.array_equal(np.signbit(found.detach().to_numpy()), np.signbit(want.to_numpy()))
+    (found.values * 3).sum().backward()
+    assert a.grad.values.tolist() == b.grad.values.tolist() == [3.0, 3.0]
+
+
+def test_fill_values_of_recorded_tensors_that_differ_are_named() -> None:
+    x = torch.tensor([[1.0, 2.0]], dtype=torch.float64)
+    a, b = (ow.asarray(x, format="csr", fill_value=fill).requires_grad_() for fill in (1.0, 2.0))
+    with pytest.raises(ow.UnsupportedError, match=r"fill values 1.0 and 2.0 differ"):
+        ow.concat([a, b])
+
+
+@pytest.mark.parametrize("format", ["dense", "csc", "bsr(1, 2)", "dcsr"])
+def test_recorded_conversions_keep_the_sign_of_a_zero_fill_value(format: str) -> None:
+    x = torch.tensor([[-0.0, 1.0], [2.0, -0.0]], dtype=torch.float64)
+    t = ow.asarray(x, format="csr", fill_value=-0.0).requires_grad_()
+    found = t.asformat(format).detach().to_numpy()
+    assert np.signbit(found).tolist() == [[True, False], [False, True]]
+    assert ow.divide(ow.asarray(torch.ones_like(x)), t).detach().to_numpy()[0, 0] == -np.inf

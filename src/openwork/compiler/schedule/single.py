@@ -144,9 +144,10 @@ def schedule(stmt: Assignment, operands: dict[str, Operand], facts: Facts) -> Sc
     gathers = gathers and (facts.long or masked)
     packed = _packed(stmt, operands, access, facts, vector, output_depth)
     most = PACKED_ROWS if packed and vector is None else ROWS
-    together = max(1, min(most, MAX_ACCUMULATORS // max(1, len(main or rest)))) if side_by_side else 1
-    in_blocks = packed and vector is not None and side_by_side and output_depth == fmt.nlevels - 2
-    panel, reads = (PANEL // together * together, _reads(fmt, packed, main or rest, scalar)) if in_blocks else (0, 0)
+    tile = main or rest  # of a vector of no elements none
+    together = max(1, min(most, MAX_ACCUMULATORS // max(1, len(tile)))) if side_by_side else 1
+    in_blocks = packed and tile and side_by_side and output_depth == fmt.nlevels - 2
+    panel, reads = (PANEL // together * together, _reads(fmt, packed, tile, scalar)) if in_blocks else (0, 0)
     return Schedule(
         driver=driver,
         outer=outer,

@@ -14,12 +14,14 @@ from typing import Any
 
 import torch
 
+from ...errors import UnsupportedError
 from ...format.format import Format
 from ...ops import result_format
 from ...ops.axes import as_tensor
 from ...ops.indexing import index as indexing
 from ...ops.indexing import taking
 from ...ops.manipulation import blocks, joining
+from ...runtime.conversion.assembly import is_zero
 from ...runtime.conversion.convert import convert as convert_storage
 from ...runtime.conversion.remap import canonical
 from ...runtime.promote import promote
@@ -66,7 +68,7 @@ def with_value_numbers(s: Storage, first: int = 0, operand: int = 0) -> Storage:
     count = length(s.values)
     device = "cpu" if s.library == "numpy" else s.values.device
     numbers = torch.arange(first + 1, first + count + 1, device=device)
-    zero_fill = s.fill_value == 0 or s.format.is_dense
+    zero_fill = is_zero(s.fill_value) or s.format.is_dense
     return (
         structure_of(s)
         .mapped(lambda b: as_array(b, like=numbers))
@@ -125,16 +127,25 @@ def on_values(s: Storage, function: Callable[[Any], Any]) -> Any:
     return function(s.values.masked_fill(~elements, 1)).masked_fill(~elements, 0)
 
 
+def _are_equal(fill: Any, other: Any) -> bool:
+    return bool(fill == other or (fill != fill and other != other))
+
+
 def apply_move(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
     """A `function` that only moves elements, of these tensors, recorded on the graph of their values."""
     storages = [without_duplicates(t._storage) for t in tensors]
+    fills = [s.fill_value for s in storages]
     parts, offset = [], 0
-    for k, s in enumerate(storages):
-        parts.append(Tensor._from_storage(with_value_numbers(s, offset, k)))
+    for s in storages:
+        first = next(k for k, fill in enumerate(fills) if _are_equal(fill, s.fill_value))
+        parts.append(Tensor._from_storage(with_value_numbers(s.with_values(s.values, fills[first]), offset, first)))
         offset += length(s.values)
     with outside():
-        moved_storage = function(*parts)._storage
-    fills = [s.fill_value for s in storages]
+        try:
+            moved_storage = function(*parts)._storage
+        except UnsupportedError:
+            function(*[Tensor._from_storage(structure_of(s)) for s in storages])  # says it of their own fill values
+            raise
     like = next(s.values for s in storages if s.library == "torch")
     buffers = [as_array(s.values, like=like) for s in storages]
     scalar = storages[0].scalar
