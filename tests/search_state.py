@@ -78,9 +78,9 @@ def assignment(d: Any) -> Case:
             u = onto_torch(u, dtype) if is_torch(t) else u
         elif is_torch(t):
             u = torch.from_numpy(v).to(getattr(torch, dtype))
-    if dtype == "bfloat16" and isinstance(v, np.ndarray):
-        v = torch.from_numpy(v).bfloat16().float().numpy()
-    d.inputs += [v.tolist() if isinstance(v, np.ndarray) else v, type(u).__name__]
+    if dtype == "bfloat16":
+        v = torch.from_numpy(np.array(v, a.dtype)).bfloat16().float().numpy()
+    d.inputs += [np.asarray(v).tolist(), type(u).__name__]
     d.dimensions.append("spelling: A[key] = v" if kind == "=" else "spelling: A.at[key]")
     before = t.clone()
 
