@@ -410,9 +410,9 @@ PACKED_OPERAND = _tuned(
     1 << 14, "elements", "of a dense operand up to which it is packed for the prepared product of contiguous ones",
     "10 us to pack them, where a product that is not prepared begins after 45",
 )  # fmt: skip
-RECORDED_PRODUCT = _tuned(
-    1 << 16, "elements", "of every operand up to which the launches of a recorded product are kept",
-    "the first one runs twice",
+RECORDED_SUM = _tuned(
+    1 << 16, "elements", "of a tensor up to which the places that a recorded sum takes them to are kept",
+    "8 bytes for each; finding them takes longer than a gradient",
 )  # fmt: skip
 RECORDED_MERGE = _tuned(
     1 << 20, "elements", "of every operand and result up to which the places of a recorded merge are kept",

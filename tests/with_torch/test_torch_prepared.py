@@ -218,3 +218,32 @@ def test_products_that_are_no_intersection_of_known_structures() -> None:
         for _ in range(4):
             assert torch.equal((one * other).to_dense(), x * other.to_dense())
         assert not any(m.intersection for m in one._storage.plans.merges.values())
+
+
+@pytest.mark.parametrize("n", [20, 300])
+def test_parameters_are_prepared_as_tensors_are(n: int) -> None:
+    """Of any size: 300 rows of 240 columns are more elements than what is short."""
+    rng = np.random.default_rng(n)
+    dense = torch.as_tensor(np.where(rng.random((n, n)) < 0.9, rng.random((n, n)), 0))
+    a, columns = ow.asarray(dense, format="csr"), n * 4 // 5
+    weight, vector = (torch.nn.Parameter(torch.as_tensor(rng.random(s))) for s in ((n, columns), n))
+    calls = [
+        lambda m: m @ weight, lambda m: m @ vector, lambda m: vector @ m, lambda m: torch.mm(m, weight),
+        lambda m: ow.sddmm(a, weight, weight.T).values if m is a else (weight @ weight.T)[dense != 0],
+    ]  # fmt: skip
+    for call in calls:
+        for _ in range(3):
+            result, expected = call(a), call(dense)
+            torch.testing.assert_close(result, expected)
+            weights = torch.as_tensor(rng.random(result.shape))
+            both = [
+                torch.autograd.grad((y * weights).sum(), (weight, vector), allow_unused=True)
+                for y in (result, expected)
+            ]
+            for x, y in zip(*both, strict=True):
+                assert (x is None) is (y is None)
+                if x is not None:
+                    torch.testing.assert_close(x, y)
+        assert type(result.grad_fn).__name__ == "_RecordedProductBackward"
+        with torch.no_grad():
+            torch.testing.assert_close(call(a), expected.detach())

@@ -23,6 +23,7 @@ from .memory import reserve
 from .recorded import bare, is_recorded, outside, refuse_recorded, with_memory
 
 __all__ = [
+    "PLAIN_TENSORS",
     "SCALARS",
     "Array",
     "address",
@@ -87,23 +88,22 @@ def torch_module() -> ModuleType:
 def is_torch(x: object) -> bool:
     """Whether `x` is a torch tensor; never imports torch."""
     kind = type(x)
-    if kind is _tensor:
+    if kind in PLAIN_TENSORS:
         return True
     return kind is not np.ndarray and _is_tensor(x)
 
 
-_tensor: type | None = None
-"""torch's type of tensors, after the first one."""
+PLAIN_TENSORS: set[type] = set()
+"""torch's types of tensors whose functions are torch's own, from the first tensor on: its tensors and parameters."""
 
 
 def _is_tensor(x: object) -> bool:
-    """Whether `x` is a torch tensor of whatever type; that of torch's own tensors is remembered."""
-    global _tensor
+    """Whether `x` is a torch tensor of whatever type."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "Tensor"):
         return False
     if type(x) is torch.Tensor:
-        _tensor = torch.Tensor
+        PLAIN_TENSORS.update((torch.Tensor, torch.nn.Parameter))
     return isinstance(x, torch.Tensor)
 
 
@@ -354,7 +354,7 @@ def is_unrecorded(x: Array) -> bool:
     Most are, and this check takes less time than `bare`.
     """
     kind: Any = type(x)
-    if kind is not _tensor or x.requires_grad or not x.is_cpu or x._is_zerotensor():
+    if kind not in PLAIN_TENSORS or x.requires_grad or not x.is_cpu or x._is_zerotensor():
         return False
     torch = sys.modules["torch"]
     transforms = torch._C._functorch

@@ -22,7 +22,7 @@ from ...runtime.operation import operation
 from ...runtime.outer_ranges import STEP
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
-from ...storage.buffers import Array, cast, dtype_of, is_torch, library_of, scalar_of
+from ...storage.buffers import PLAIN_TENSORS, Array, cast, dtype_of, is_torch, library_of, scalar_of
 from ...storage.storage import Storage
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
@@ -80,10 +80,9 @@ def matmul(a: Any, b: Any, /) -> Any:
             if prepared is not None and (y := prepared.run(array, storage)) is not None:
                 return y
     elif prepared_products.torch is not None and not trace.steps:
-        tensor = prepared_products.torch.Tensor
-        left = type(b) is tensor
+        left = type(b) in PLAIN_TENSORS
         array, x = (b, a) if left else (a, b)
-        if type(array) is tensor and hasattr(type(x), "_raw_storage"):
+        if type(array) in PLAIN_TENSORS and hasattr(type(x), "_raw_storage"):
             s = x._storage
             prepared = (s._plans or s.plans).products.get((left, array.shape, array.dtype))
             if prepared is not None and (y := prepared.run(array, s, type(x) is Tensor)) is not None:

@@ -18,21 +18,18 @@ from ...checked import CHECKED
 from ...codegen import pool
 from ...ir.index import Assignment
 from ...runtime import trace
-from ...runtime.contract import contract
 from ...runtime.gradient_hook import rule, tracked, transformed
 from ...runtime.prepared import PreparedCall, key_of, recall, remember
 from ...runtime.prepared_results import template
 from ...runtime.promote import compute_scalar
 from ...runtime.strided import LINE, fresh, on_lines, strided
-from ...storage.buffers import address, is_torch, length, numpy_dtype
+from ...storage.buffers import PLAIN_TENSORS, address, is_torch, numpy_dtype
 from ...storage.memory import LARGE
-from ...storage.recorded import bare
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 
 __all__ = ["contiguous", "reduce_recalled", "remember_product", "remember_transposed", "run_recalled", "torch"]
 
-SMALL = tuning.RECORDED_PRODUCT
 PACKED = tuning.PACKED_OPERAND
 
 
@@ -46,7 +43,7 @@ def run_recalled(key: tuple[Hashable, ...], a: Any, b: Any) -> Any:
     left = hasattr(type(a), "_raw_storage")
     x, array = (a, b) if left else (b, a)
     array_type = type(array)
-    if type(x) is not Tensor or (array_type is not np.ndarray and (torch is None or array_type is not torch.Tensor)):
+    if type(x) is not Tensor or (array_type is not np.ndarray and array_type not in PLAIN_TENSORS):
         return None
     s = x._storage
     prepared = (s._plans or s.plans).products.get((*key, left, array.shape, array.dtype))
@@ -203,7 +200,7 @@ def _remember_torch(
     """Keep the prepared call of a product with a torch tensor; each later call asks whether torch records it."""
     global torch, _forward, _address
     torch = sys.modules["torch"]
-    if compute_scalar(scalar) != scalar or type(array) is not torch.Tensor or type(result) is not torch.Tensor:
+    if compute_scalar(scalar) != scalar or type(array) not in PLAIN_TENSORS or type(result) is not torch.Tensor:
         return
     if torch.compiler.is_compiling() or not array.is_contiguous() or transformed((storage.values, array, result)):
         return
@@ -214,16 +211,13 @@ def _remember_torch(
     if on_graph:
         if array.dtype != result.dtype or storage.values.dtype != result.dtype or result.is_complex():
             return
-        if max(length(storage.values), array.numel(), result.numel()) > SMALL:
-            return
-        detached = {sparse: storage.with_values(bare(storage.values)), dense: strided(bare(array))}
-        contract(stmt, detached, scalar, bare(array))
-    prepared = recall(storage, key_of(stmt, scalar, values))
+        step = rule("prepared_step")(stmt, sparse, dense, scalar, storage, array)
+        prepared = None if step is None else step.forward.prepared_call
+    else:
+        prepared = recall(storage, key_of(stmt, scalar, values))
     if prepared is not None and not prepared.problem.copies and result.is_contiguous() and not prepared.inputs[0][2]:
         _forward = torch.autograd.forward_ad
         _address = _checked_address if CHECKED else torch.Tensor.data_ptr
-        if on_graph:
-            step = rule("prepared_step")(stmt, sparse, dense, prepared, result.detach())
         remember(
             storage,
             (*key, array.shape, array.dtype),

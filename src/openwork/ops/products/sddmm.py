@@ -14,6 +14,7 @@ from ...late import late
 from ...runtime import trace
 from ...runtime.gradient_hook import rule
 from ...runtime.operation import operation
+from ...storage.buffers import PLAIN_TENSORS
 from ...tensor.lazy import is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
@@ -58,15 +59,14 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
            [0., 3.]])
     """
 
-    torch = sys.modules.get("torch")
-    if torch is not None and type(a) is type(b) is torch.Tensor and a.layout is b.layout is torch.strided:
+    if type(a) in PLAIN_TENSORS and type(b) in PLAIN_TENSORS:
         return _over_torch(mask, a, b)
     return _sampled(mask, a, b)
 
 
 def _over_torch(mask: Any, a: Any, b: Any) -> Any:
-    """`sddmm` of strided tensors of torch's, by what is kept for their shapes."""
-    if type(mask) is Tensor and not trace.steps:
+    """`sddmm` of torch's tensors, by what is kept for their shapes where they are strided."""
+    if type(mask) is Tensor and a.layout is b.layout is sys.modules["torch"].strided and not trace.steps:
         s = mask._storage
         key = ("sddmm", a.shape, b.shape, a.stride(), b.stride(), a.dtype, b.dtype)
         prepared = (s._plans or s.plans).products.get(key)

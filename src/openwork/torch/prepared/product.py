@@ -17,7 +17,7 @@ import torch
 
 from ...ir.index import Assignment
 from ...ir.types import COMPLEX
-from ...runtime.prepared import PreparedCall, remember
+from ...runtime.prepared import remember
 from ...storage.buffers import scalar_of
 from ...storage.recorded import bare, is_transformed
 from ...storage.scalars import python_scalar
@@ -129,12 +129,13 @@ _apply = plain_apply(_RecordedProduct)
 
 
 def prepared_step(
-    stmt: Assignment, sparse: str, other: str, prepared: PreparedCall, result: torch.Tensor
-) -> PreparedStep:
-    """The rule of a prepared product: its launch -> the step that torch records."""
-    launch = PreparedLaunch(prepared, result, zero=not prepared.prepared.schedule.writes_all)
+    stmt: Assignment, sparse: str, other: str, scalar: str, s: Storage, array: torch.Tensor
+) -> PreparedStep | None:
+    """The rule of a prepared product, which has just run: the step of its launch; None where none was kept."""
     indices = {a.tensor: a.indices for a in stmt.accesses}
-    return PreparedStep(indices[sparse], (indices[other],), stmt.lhs.indices, launch)
+    spec = Product(s, indices[sparse], (indices[other],), stmt.lhs.indices, scalar)
+    launch = s.plans.products.get(launch_key(spec, True, [array]))
+    return PreparedStep(spec.at, spec.dense, spec.out, launch) if type(launch) is PreparedLaunch else None
 
 
 # -- products at the elements of a pattern -----------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def _results_of(s: Storage, at: tuple[str, ...], out: tuple[str, ...]) -> torch.
     """The position of the result that each value is summed into; None where values are many, or padding."""
     s = structure_of(s)
     count = length(s.values)
-    if not 0 < count <= tuning.RECORDED_PRODUCT or has_gaps(s) or s.device != "cpu":
+    if not 0 < count <= tuning.RECORDED_SUM or has_gaps(s) or s.device != "cpu":
         return None
     found, positions = coordinates(s)
     kept = [at.index(i) for i in out]
