@@ -702,25 +702,6 @@ def ceil(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def ceil(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
-def clip(x: Lazy, /, min: Any = None, max: Any = None, *, grad: str | None = None) -> Lazy:
-    """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.
-
-    The dtype is that of `x` where the limits are of its kind, as the standard says, else the one that `x` and the
-    limits promote to, as NumPy's: integers between floats are floats. An integer beyond those of the dtype of `x`
-    limits nothing.
-
-    Cost: O(nse).
-    See also: maximum, minimum.
-
-    Examples
-    --------
-    >>> ow.clip(ow.asarray([0, 5, -3], format="coo"), -1, 2).to_numpy()
-    array([ 0,  2, -1])"""
-@overload
-def clip(x: MaskedTensor, /, min: Any = None, max: Any = None, *, grad: str | None = None) -> MaskedTensor: ...
-@overload
-def clip(x: Any, /, min: Any = None, max: Any = None, *, grad: str | None = None) -> Tensor: ...
-@overload
 def conj(x: Lazy, /, *, grad: str | None = None) -> Lazy:
     """The complex conjugate of each element; real ones stay as they are.
 
@@ -1685,31 +1666,6 @@ def trunc(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def trunc(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
-def where(condition: Lazy, x1: Any = None, x2: Any = None, /, *, grad: str | None = None) -> Lazy:
-    """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
-
-    Without both, where it is true: the coordinates of the elements that are not zero, as `nonzero` gives them.
-
-    Returns
-    -------
-    Tensor, dense where all operands are; else by co-iteration, in the format that `pointwise` finds, its
-    fill value the choice of the fill values
-
-    Raises ShapeError if the shapes do not broadcast, or one of `x1` and `x2` alone is given.
-
-    Cost: O(nse of all operands); dense O(size).
-    See also: clip, nonzero, masked.select.
-
-    Examples
-    --------
-    >>> A = ow.asarray([0, 5, -3], format="coo")
-    >>> ow.where(A > 0, A, 0).to_numpy()
-    array([0, 5, 0])"""
-@overload
-def where(condition: MaskedTensor, x1: Any = None, x2: Any = None, /, *, grad: str | None = None) -> MaskedTensor: ...
-@overload
-def where(condition: Any, x1: Any = None, x2: Any = None, /, *, grad: str | None = None) -> Tensor: ...
-@overload
 def pointwise(expression: MaskedTensor, tensors: Mapping[str, Tensor], format: object = None, *, zero_annihilates: _builtins.bool = False, missing: Any = ..., grad: str | None = None) -> MaskedTensor:
     """Any elementwise expression over sparse tensors, in one pass; products that leave few elements go first.
 
@@ -1744,6 +1700,50 @@ def pointwise(expression: MaskedTensor, tensors: Mapping[str, Tensor], format: o
     array([0., 6.])"""
 @overload
 def pointwise(expression: Any, tensors: Mapping[str, Tensor], format: object = None, *, zero_annihilates: _builtins.bool = False, missing: Any = ..., grad: str | None = None) -> Tensor: ...
+@overload
+def clip(x: Lazy, /, min: Any = None, max: Any = None, *, grad: str | None = None) -> Lazy:
+    """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.
+
+    The dtype is that of `x` where the limits are of its kind, as the standard says, else the one that `x` and the
+    limits promote to, as NumPy's: integers between floats are floats. An integer beyond those of the dtype of `x`
+    limits nothing.
+
+    Cost: O(nse).
+    See also: maximum, minimum.
+
+    Examples
+    --------
+    >>> ow.clip(ow.asarray([0, 5, -3], format="coo"), -1, 2).to_numpy()
+    array([ 0,  2, -1])"""
+@overload
+def clip(x: MaskedTensor, /, min: Any = None, max: Any = None, *, grad: str | None = None) -> MaskedTensor: ...
+@overload
+def clip(x: Any, /, min: Any = None, max: Any = None, *, grad: str | None = None) -> Tensor: ...
+@overload
+def where(condition: Lazy, x1: Any = None, x2: Any = None, /, *, grad: str | None = None) -> Lazy:
+    """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
+
+    Without both, where it is true: the coordinates of the elements that are not zero, as `nonzero` gives them.
+
+    Returns
+    -------
+    Tensor, dense where all operands are; else by co-iteration, in the format that `pointwise` finds, its
+    fill value the choice of the fill values
+
+    Raises ShapeError if the shapes do not broadcast, or one of `x1` and `x2` alone is given.
+
+    Cost: O(nse of all operands); dense O(size).
+    See also: clip, nonzero, masked.select.
+
+    Examples
+    --------
+    >>> A = ow.asarray([0, 5, -3], format="coo")
+    >>> ow.where(A > 0, A, 0).to_numpy()
+    array([0, 5, 0])"""
+@overload
+def where(condition: MaskedTensor, x1: Any = None, x2: Any = None, /, *, grad: str | None = None) -> MaskedTensor: ...
+@overload
+def where(condition: Any, x1: Any = None, x2: Any = None, /, *, grad: str | None = None) -> Tensor: ...
 def iso(x: Any, value: Any = None, /, *, dtype: Any = None) -> Tensor:
     """One value at every specified element, which takes no memory for each: an iso tensor, as GraphBLAS calls it.
 

@@ -146,7 +146,6 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("bitwise_right_shift", "method operands masked lazy grad", "bitwise_right_shift(x2, /)\n\n`x1 >> x2` of integers, with broadcasting."),
         ("bitwise_xor", "method operands masked lazy grad", "bitwise_xor(x2, /)\n\n`x1 ^ x2` of integers, bit by bit, with broadcasting."),
         ("ceil", "method operands masked lazy grad", "ceil()\n\nThe least integer that is not smaller than each element, in its dtype."),
-        ("clip", "method operands masked lazy grad", "clip(min=None, max=None)\n\n`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit."),
         ("conj", "method operands masked lazy grad", "conj()\n\nThe complex conjugate of each element; real ones stay as they are."),
         ("copysign", "method operands masked lazy grad", "copysign(x2, /)\n\nThe magnitude of each element of x1 with the sign of that of x2, with broadcasting."),
         ("cos", "method operands masked lazy grad", "cos()\n\nThe cosine of each element, an angle in radians."),
@@ -199,10 +198,13 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("tan", "method operands masked lazy grad", "tan()\n\nThe tangent of each element, an angle in radians."),
         ("tanh", "method operands masked lazy grad", "tanh()\n\nThe hyperbolic tangent of each element."),
         ("trunc", "method operands masked lazy grad", "trunc()\n\nThe integer part of each element, in its dtype."),
-        ("where", "operands masked lazy grad", ""),
     ),
     "ops.elementwise.pointwise": (
         ("pointwise", "operands masked grad", ""),
+    ),
+    "ops.elementwise.selection": (
+        ("clip", "method operands masked lazy grad", "clip(min=None, max=None)\n\n`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit."),
+        ("where", "operands masked lazy grad", ""),
     ),
     "ops.indexing.structure": (
         ("iso", "method operands", "iso(value=None, /, *, dtype=None)\n\nOne value at every specified element, which takes no memory for each: an iso tensor, as GraphBLAS calls it."),

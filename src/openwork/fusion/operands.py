@@ -10,8 +10,8 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..interop.sources import asarray
 from ..ir.index import Access, Apply, Expression, Literal, accesses
-from ..ops.elementwise.functions import where
 from ..ops.elementwise.maps import check_powers, elementwise, unary
+from ..ops.elementwise.selection import where
 from ..ops.indexing.index import insert_dims
 from ..runtime.operation import namespace
 from ..runtime.overrides import takes_over

@@ -24,9 +24,9 @@ from ..format.format import Format
 from ..interop.operands import sparse_or_array
 from ..interop.sources import asarray
 from ..ir.index import REDUCED_BY, Access, Apply, Assignment, Expression, Literal, accesses
-from ..ops.elementwise.functions import where
 from ..ops.elementwise.maps import elementwise
 from ..ops.elementwise.pointwise import pointwise
+from ..ops.elementwise.selection import where
 from ..ops.indexing.taking import prune
 from ..ops.products.product import product, sampled
 from ..ops.products.spgemm import spgemm

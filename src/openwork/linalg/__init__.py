@@ -21,7 +21,7 @@ from ..tables import HOMES as _HOMES
 from .amg import AMG, amg
 from .cholesky import cholesky
 from .dense_format import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
-from .direct import LU, Factorization, det, factorized, inv, slogdet, solve, spilu, splu, spsolve
+from .direct import det, inv, slogdet, solve, spsolve
 from .eigen import eigs, eigsh, expm, expm_multiply, lobpcg, onenormest, svds
 from .inverse import InverseOperator
 from .iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, lsmr, lsqr, minres, qmr, tfqmr
@@ -30,6 +30,7 @@ from .operator import aslinearoperator
 from .pca import PCA, pca
 from .preconditioners import ic0, ilu0, jacobi, ssor
 from .randomized import SVD, randomized_svd
+from .superlu import LU, Factorization, factorized, spilu, splu
 from .triangular import solve_triangular, spsolve_triangular
 from .tridiagonal import solve_tridiagonal
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import DTypeError, SizeError
 from ..storage.storage import LARGEST
 
-__all__ = ["FAILURES", "check_room", "library_error", "sized"]
+__all__ = ["FAILURES", "check_room", "explain", "library_error", "sized"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,6 +64,13 @@ def library_error(operation: str, error: BaseException, operands: Iterable[Any])
     )
 
 
+def explain(operation: str, error: BaseException, operands: Iterable[Any]) -> None:
+    """Raise the error of an operation on these operands that says what the library's means, where there is one."""
+    explained = library_error(operation, error, operands)
+    if explained is not None:
+        raise explained from None
+
+
 def check_room(operation: str, count: int, itemsize: int = 8) -> None:
     """Raise SizeError for more elements than any memory could hold."""
     if count * itemsize > LARGEST:
@@ -82,9 +89,7 @@ def sized(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except FAILURES as error:
-            size_failure = library_error(name, error, args)
-            if size_failure is None:
-                raise
-            raise size_failure from None
+            explain(name, error, args)
+            raise
 
     return cast("F", call)

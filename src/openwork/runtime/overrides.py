@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import suggestion
 from ..interruptible import LONG, whole
 from . import gradient_hook
-from .library_errors import FAILURES, library_error
+from .library_errors import FAILURES, explain
 
 __all__ = ["answering", "with_hints", "is_long", "overridable", "takes_over"]
 
@@ -64,10 +64,8 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
                 return function(*args, **kwargs)
             return plain(*args, **kwargs)
         except FAILURES as error:
-            size_failure = library_error(function.__name__, error, _operands(args))
-            if size_failure is None:
-                raise
-            raise size_failure from None
+            explain(function.__name__, error, _operands(args))
+            raise
         except TypeError as error:
             hint = _hint_of_argument(function, kwargs, error)
             if not hint:

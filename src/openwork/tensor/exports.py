@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..late import late
-from ..runtime.library_errors import FAILURES, library_error, sized
+from ..runtime.library_errors import FAILURES, explain, sized
 from ..storage import buffers
 from ..storage.buffers import Array
 
@@ -72,10 +72,8 @@ class Exports:
                 return written(self, out)  # type: ignore[arg-type]  # the mixin of Tensor
             return to_dense(self)  # type: ignore[arg-type]
         except FAILURES as error:
-            refused = library_error("to_dense", error, (self,))
-            if refused is None:
-                raise
-            raise refused from None
+            explain("to_dense", error, (self,))
+            raise
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The dense NumPy array; a view where the format is dense."""

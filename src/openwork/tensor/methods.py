@@ -13,7 +13,7 @@ import numpy as np
 from ..late import late
 from ..runtime import trace
 from ..runtime.gradient_hook import rule, with_grad_parameter
-from ..runtime.library_errors import FAILURES, library_error
+from ..runtime.library_errors import FAILURES, explain
 from ..runtime.operation import block
 from ..storage.buffers import is_torch
 from ..storage.watch import NOTHING
@@ -170,10 +170,8 @@ def _bound(name: str) -> Callable[..., Any]:
         try:
             return function(self, **options)
         except FAILURES as error:
-            refused = library_error(name, error, (self,))
-            if refused is None:
-                raise
-            raise refused from None
+            explain(name, error, (self,))
+            raise
 
     def by_place(self: Any, operand: Any, /, **options: Any) -> Any:
         return function(self, operand) if not options else by_numpy(name, (self, operand), options)

@@ -11,7 +11,7 @@ from ..ir.operations import INFIX
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..runtime.gradient_hook import rule
-from ..runtime.library_errors import FAILURES, library_error
+from ..runtime.library_errors import FAILURES, explain
 from ..tables import OPERATORS
 from .inplace import make_writable, replace_storage, store_result
 from .python_protocol import PythonProtocol
@@ -58,10 +58,8 @@ def _elementwise(op: str, a: Any, b: Any) -> Any:
     try:
         return elementwise(op, a, b)
     except FAILURES as error:
-        too_large = library_error("elementwise", error, (a, b))
-        if too_large is None:
-            raise
-        raise too_large from None
+        explain("elementwise", error, (a, b))
+        raise
 
 
 PRIORITY = 1000.0
@@ -99,10 +97,8 @@ def _binary(op: str) -> Callable[[Any, Any], Any]:
         try:
             return elementwise(op, self, other)
         except FAILURES as error:
-            too_large = library_error("elementwise", error, (self, other))
-            if too_large is None:
-                raise
-            raise too_large from None
+            explain("elementwise", error, (self, other))
+            raise
 
     return operator
 
@@ -170,10 +166,8 @@ class Operators(PythonProtocol):
                 try:
                     return operation(*inputs)
                 except FAILURES as error:
-                    refused = library_error(ufunc.__name__, error, inputs)
-                    if refused is None:
-                        raise
-                    raise refused from None
+                    explain(ufunc.__name__, error, inputs)
+                    raise
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -196,10 +190,8 @@ class Operators(PythonProtocol):
             try:
                 return matmul(self, other)
             except FAILURES as error:
-                refused = library_error("matmul", error, (self, other))
-                if refused is None:
-                    raise
-                raise refused from None
+                explain("matmul", error, (self, other))
+                raise
 
         def __rmatmul__(self, other: Any) -> Any:
             if type(other) not in _KNOWN_TYPES and _is_foreign(other):
@@ -207,10 +199,8 @@ class Operators(PythonProtocol):
             try:
                 return matmul(other, self)
             except FAILURES as error:
-                refused = library_error("matmul", error, (other, self))
-                if refused is None:
-                    raise
-                raise refused from None
+                explain("matmul", error, (other, self))
+                raise
 
         def __getitem__(self, key: Any) -> Any:
 

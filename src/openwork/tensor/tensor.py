@@ -15,7 +15,6 @@ from ..runtime.check import check, renewed
 from ..runtime.conversion.convert import convert
 from ..runtime.conversion.iso import own_value
 from ..runtime.formats import dense_format, promises_less, resolve_format
-from ..runtime.layouts import Layout, layout_of
 from ..runtime.library_errors import sized
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
@@ -41,11 +40,10 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from ..interop.constructors import asarray
-    from ..interop.export import stacked_coordinates, to_device
+    from ..interop.export import to_device
     from .one_library import over_torch
 else:
     over_torch = late("tensor.one_library", "over_torch")
-    stacked_coordinates = late("interop.export", "stacked_coordinates")
     to_device = late("interop.export", "to_device")
     asarray = late("interop.constructors", "asarray")
 
@@ -217,47 +215,6 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     def sparse_dim(self) -> int:
         """How many dimensions are neither batch nor dense."""
         return CallableInt(max(self.ndim - self.batch_dim - self.dense_dim, 0))
-
-    def _layout(self, operation: str, *kinds: str) -> Layout:
-        layout = layout_of(self.format)
-        if layout is None or layout.kind not in kinds:
-            block = self.format.blocksize
-            blocked = next((k for k in kinds if k.startswith("bs")), None) if block is not None else None
-            name = f"{blocked}({', '.join(map(str, block))})" if blocked and block else kinds[0]
-            remedy = f'help: asformat("{name}") first, or take pos(level) and crd(level)'
-            raise UnsupportedError(f"{operation}: format {self.format} has no such buffer\n  {remedy}")
-        return layout
-
-    def _batched(self, buffer: Array | None, layout: Layout) -> Array:
-        slices = self._storage.batches
-        n = buffers.length(buffer) // slices if slices else 0
-        return buffer.reshape(*self.shape[: layout.batch], n) if layout.batch else buffer  # type: ignore[union-attr]
-
-    def indices(self) -> Array:
-        """All coordinates of a COO format, shape (sparse_dim, nse): a view where they lie one after the other."""
-        self._layout("indices", "coo")
-
-        return read_only(stacked_coordinates(self._storage))
-
-    def crow_indices(self) -> Array:
-        """Row positions of a CSR or BSR format, shape (*batch, rows + 1)."""
-        layout = self._layout("crow_indices", "csr", "bsr")
-        return self._batched(self.pos(layout.level), layout)
-
-    def col_indices(self) -> Array:
-        """Column coordinates of a CSR or BSR format, shape (*batch, nse or blocks)."""
-        layout = self._layout("col_indices", "csr", "bsr")
-        return self._batched(self.crd(layout.level), layout)
-
-    def ccol_indices(self) -> Array:
-        """Column positions of a CSC or BSC format, shape (*batch, columns + 1)."""
-        layout = self._layout("ccol_indices", "csc", "bsc")
-        return self._batched(self.pos(layout.level), layout)
-
-    def row_indices(self) -> Array:
-        """Row coordinates of a CSC or BSC format, shape (*batch, nse or blocks)."""
-        layout = self._layout("row_indices", "csc", "bsc")
-        return self._batched(self.crd(layout.level), layout)
 
     def is_coalesced(self) -> bool:
         """Whether the format says: no duplicates, coordinates in order."""

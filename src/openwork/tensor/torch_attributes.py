@@ -1,4 +1,4 @@
-"""Attributes of torch's tensors that say how a Tensor is stored: layout, device, counts, values by blocks."""
+"""Attributes of torch's tensors that say how a Tensor is stored: layout and its buffers, device, counts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from ..late import late
 from ..runtime.layouts import Layout, layout_of
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
+from ..storage.watch import read_only
 
 if TYPE_CHECKING:
-    from ..interop.export import axes_of_values
+    from ..interop.export import axes_of_values, stacked_coordinates
     from ..interop.to_torch import torch_layout
     from ..ops.axes import axis_of
     from .tensor import Tensor
 else:
     axis_of = late("ops.axes", "axis_of")
     axes_of_values = late("interop.export", "axes_of_values")
+    stacked_coordinates = late("interop.export", "stacked_coordinates")
     torch_layout = late("interop.to_torch", "torch_layout")
 
 __all__ = ["TorchAttributes"]
@@ -65,6 +67,51 @@ class TorchAttributes:
         dense: Any = me.to_dense()
         steps = [int(n) for n in (dense.stride() if is_torch(dense) else [n // dense.itemsize for n in dense.strides])]
         return tuple(steps) if dim is None else steps[axis_of(dim, me.ndim, "stride", "dim")]
+
+    # -- the buffers of a layout --------------------------------------------------------------------------------------
+
+    def _layout(self, operation: str, *kinds: str) -> Layout:
+        me = cast("Tensor", self)
+        layout = layout_of(me.format)
+        if layout is None or layout.kind not in kinds:
+            block = me.format.blocksize
+            blocked = next((k for k in kinds if k.startswith("bs")), None) if block is not None else None
+            name = f"{blocked}({', '.join(map(str, block))})" if blocked and block else kinds[0]
+            remedy = f'help: asformat("{name}") first, or take pos(level) and crd(level)'
+            raise UnsupportedError(f"{operation}: format {me.format} has no such buffer\n  {remedy}")
+        return layout
+
+    def _batched(self, buffer: Array | None, layout: Layout) -> Array:
+        me = cast("Tensor", self)
+        slices = me._storage.batches
+        n = buffers.length(buffer) // slices if slices else 0
+        return buffer.reshape(*me.shape[: layout.batch], n) if layout.batch else buffer  # type: ignore[union-attr]
+
+    def indices(self) -> Array:
+        """All coordinates of a COO format, shape (sparse_dim, nse): a view where they lie one after the other."""
+        self._layout("indices", "coo")
+
+        return read_only(stacked_coordinates(cast("Tensor", self)._storage))
+
+    def crow_indices(self) -> Array:
+        """Row positions of a CSR or BSR format, shape (*batch, rows + 1)."""
+        layout = self._layout("crow_indices", "csr", "bsr")
+        return self._batched(cast("Tensor", self).pos(layout.level), layout)
+
+    def col_indices(self) -> Array:
+        """Column coordinates of a CSR or BSR format, shape (*batch, nse or blocks)."""
+        layout = self._layout("col_indices", "csr", "bsr")
+        return self._batched(cast("Tensor", self).crd(layout.level), layout)
+
+    def ccol_indices(self) -> Array:
+        """Column positions of a CSC or BSC format, shape (*batch, columns + 1)."""
+        layout = self._layout("ccol_indices", "csc", "bsc")
+        return self._batched(cast("Tensor", self).pos(layout.level), layout)
+
+    def row_indices(self) -> Array:
+        """Row coordinates of a CSC or BSC format, shape (*batch, nse or blocks)."""
+        layout = self._layout("row_indices", "csc", "bsc")
+        return self._batched(cast("Tensor", self).crd(layout.level), layout)
 
     # -- counts --------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from .documentation import ANNIHILATES, documented
 from .maps import elementwise, unary
 from .pointwise import pointwise
 
-__all__ = ["NOT_COMPILED", "annihilating_function", "as_operand", "binary_function", "unary_function"]
+__all__ = ["NOT_COMPILED", "annihilating_function", "as_operand", "as_tensor", "binary_function", "unary_function"]
 
 
 def as_operand(x: Any) -> Any:
@@ -30,6 +30,12 @@ def as_operand(x: Any) -> Any:
         return x
 
     return asarray(x)
+
+
+def as_tensor(x: Any) -> Any:
+    """`x` as a Tensor; an expression to be computed later itself."""
+
+    return x if is_lazy(x) else asarray(x)
 
 
 Names = str | tuple[str, ...]

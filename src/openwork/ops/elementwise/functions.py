@@ -8,41 +8,27 @@ NumPy's table, of which the standard's is a part, or torch's.
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError
 from ...integers import integer
 from ...interop.sources import asarray
-from ...ir.index import Access, Apply, Literal
-from ...late import late
-from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import namespace, operation
-from ...storage.buffers import as_array, buffer_of, copied, is_torch
-from ...tensor.dtypes import iinfo, isdtype, result_type
+from ...storage.buffers import copied
+from ...tensor.dtypes import isdtype
 from ...tensor.lazy import defer, is_lazy
-from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
-from .blocks import annihilating_function, as_operand, binary_function, unary_function
-from .maps import elementwise, unary
-from .pointwise import pointwise
-
-if TYPE_CHECKING:
-    from ...masked.elementwise import select
-    from ..sorting import nonzero
-else:
-    select = late("masked.elementwise", "select")
-    nonzero = late("ops.sorting", "nonzero")
+from .blocks import annihilating_function, as_tensor, binary_function, unary_function
+from .maps import unary
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj", "copysign",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "conj", "copysign",
     "cos", "cosh", "divide", "equal", "erf", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal",
     "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log1p", "log2", "log10",
     "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply",
     "negative", "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "rsqrt",
-    "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
+    "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
 
@@ -312,10 +298,10 @@ def round(x: Any, /, decimals: int = 0) -> Any:
     array([0. , 2.6])
     """
     if integer(decimals, "round", "decimals"):
-        return _rounded(_operand(x), decimals)
+        return _rounded(as_tensor(x), decimals)
     if is_lazy(x):
         return defer("elementwise", "round", round, (x,))
-    return unary("round", _operand(x))
+    return unary("round", as_tensor(x))
 
 
 @operation(method=True, masked=lambda m: 1.0 / m.sqrt(), lazy=True, shape="same", dtype="floating", fill="f(fill)")
@@ -331,132 +317,3 @@ def rsqrt(x: Any, /) -> Any:
     array([1. , 0.5])
     """
     return reciprocal(sqrt(x))
-
-
-def _operand(x: Any) -> Any:
-    """`x` as a Tensor; an expression to be computed later itself."""
-
-    return x if is_lazy(x) else asarray(x)
-
-
-@operation(
-    method=True,
-    torch=("clamp(min = None, max = None)", "clip(min = None, max = None)"),
-    masked=late("masked.elementwise", "clip"),
-    lazy=True,
-    shape="broadcast",
-    fill="f(fill)",
-)
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.
-
-    The dtype is that of `x` where the limits are of its kind, as the standard says, else the one that `x` and the
-    limits promote to, as NumPy's: integers between floats are floats. An integer beyond those of the dtype of `x`
-    limits nothing.
-
-    Cost: O(nse).
-    See also: maximum, minimum.
-
-    Examples
-    --------
-    >>> ow.clip(ow.asarray([0, 5, -3], format="coo"), -1, 2).to_numpy()
-    array([ 0,  2, -1])
-    """
-    if min is None and max is None:
-        return x if is_lazy(x) else _operand(x).clone()
-    out: Any
-    out, *limits = one_library(_operand(x), *(None if limit is None else as_operand(limit) for limit in (min, max)))
-    limits = [limit if limit is None else _bound_operand(out, limit) for limit in limits]
-    out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
-    if not is_lazy(out) and tracked((buffer_of(out),)):
-        return rule("clamp")(out, *(limit if limit is None else _limit(limit, out) for limit in limits))
-    for op, limit in zip(("max", "min"), limits, strict=True):
-        if limit is not None:
-            out = elementwise(op, out, _limit(limit, out))
-    return out
-
-
-_PYTHON = (bool, int, float, complex)
-
-
-def _bound_operand(x: Any, limit: Any) -> Any:
-    """A bound of `clip` of rank 0 in the library of the tensor that it bounds, unless torch records it."""
-    if is_lazy(x) or type(limit) in _PYTHON or limit.ndim or tracked((buffer_of(limit),)):
-        return limit
-    return as_array(limit.to_dense() if isinstance(limit, Tensor) else np.asarray(limit), like=x.values)
-
-
-def _dtype_like(limit: Any) -> Any:
-    """A limit as `result_type` takes it: Python's numbers are weak."""
-    return limit if isinstance(limit, Tensor | bool | int | float | complex) else limit.dtype
-
-
-def _limit(limit: Any, x: Tensor) -> Any:
-    """A bound of `clip` in the dtype of the tensor that it bounds."""
-    if type(limit) is int and isdtype(x.dtype, "integral"):
-        bounds = iinfo(x.dtype)
-        return builtins.min(builtins.max(limit, bounds.min), bounds.max)
-    if isinstance(limit, bool | int | float | complex) and not isinstance(limit, np.generic):
-        return limit
-    return limit.astype(x.dtype) if isinstance(limit, Tensor | np.ndarray | np.generic) else limit.to(x.dtype)
-
-
-def _masked_where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
-    if x1 is None and x2 is None:
-        return condition.nonzero()
-    return select(condition, x1, x2)
-
-
-@operation(torch="where", masked=_masked_where, lazy=True, shape="broadcast", fill="f(fill)")
-def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
-    """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
-
-    Without both, where it is true: the coordinates of the elements that are not zero, as `nonzero` gives them.
-
-    Returns
-    -------
-    Tensor, dense where all operands are; else by co-iteration, in the format that `pointwise` finds, its
-    fill value the choice of the fill values
-
-    Raises ShapeError if the shapes do not broadcast, or one of `x1` and `x2` alone is given.
-
-    Cost: O(nse of all operands); dense O(size).
-    See also: clip, nonzero, masked.select.
-
-    Examples
-    --------
-    >>> A = ow.asarray([0, 5, -3], format="coo")
-    >>> ow.where(A > 0, A, 0).to_numpy()
-    array([0, 5, 0])
-    """
-    if x1 is None or x2 is None:
-        if x1 is not x2:
-            raise ShapeError("where: either both or neither of x1 and x2 are given\n  help: where(condition, x1, x2)")
-        return nonzero(condition.compute() if is_lazy(condition) else condition)
-    if any(map(is_lazy, (condition, x1, x2))):
-        return defer("select", "where", where, (condition, x1, x2))
-    test = _operand(condition)
-    choices = [x if isinstance(x, int | float | complex) else _operand(x) for x in (x1, x2)]
-    if not any(isinstance(x, Tensor) for x in choices):
-        choices[0] = _operand(choices[0])
-    test, *choices = one_library(test, *choices)
-    dtype = result_type(*choices)
-    choices = [x.astype(dtype, copy=False) if isinstance(x, Tensor) else x for x in choices]
-    if all(not isinstance(x, Tensor) or x.format.is_dense for x in (test, *choices)):
-        dense = (x.to_dense() if isinstance(x, Tensor) else x for x in (test, *choices))
-        return Tensor._from_dense(_select(*dense))
-
-    operands = {"C": test if test._storage.scalar == "bool" else test != 0}
-    shown = []
-    for name, x in zip("AB", choices, strict=True):
-        shown.append(Access(name) if isinstance(x, Tensor) else Literal(x))
-        operands |= {name: x} if isinstance(x, Tensor) else {}
-    return pointwise(Apply("select", (Access("C"), *shown)), operands)
-
-
-def _select(condition: Any, x1: Any, x2: Any) -> Any:
-    if is_torch(condition):
-        import torch
-
-        return torch.where(condition.bool(), x1, x2)
-    return np.where(condition, x1, x2)

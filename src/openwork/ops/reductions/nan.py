@@ -14,7 +14,8 @@ from ...runtime.outer_ranges import ranges_of
 from ...tensor.dtypes import isdtype
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axes_of
-from ..elementwise.functions import divide, isnan, logical_not, where
+from ..elementwise.functions import divide, isnan, logical_not
+from ..elementwise.selection import where
 from ..manipulation.shaping import reshape
 from ..stored_fibres import in_kept_format
 from .by_ranges import by_ranges, folds_ranges, merged_moments, parts_of

@@ -16,7 +16,8 @@ from ...storage.buffers import as_array, to_numpy
 from ...tensor.dtypes import isdtype
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axes_of
-from ..elementwise.functions import isnan, where
+from ..elementwise.functions import isnan
+from ..elementwise.selection import where
 from ..indexing.keys import Ints
 from ..indexing.taking import take_along_axis
 from ..manipulation.shaping import expand_dims, permute_dims, reshape

@@ -20,7 +20,8 @@ from ...tensor.dtypes import isdtype
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from ..axes import axes_of
-from ..elementwise.functions import isnan, where
+from ..elementwise.functions import isnan
+from ..elementwise.selection import where
 from ..indexing.taking import take_along_axis
 from ..manipulation.repetition import broadcast_to
 from ..manipulation.shaping import expand_dims, moveaxis, permute_dims, reshape

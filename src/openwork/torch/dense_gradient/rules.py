@@ -7,7 +7,7 @@ from typing import Any
 
 from ...interop.constructors import asarray
 from ...ops.elementwise.functions import abs as absolute
-from ...ops.elementwise.functions import where
+from ...ops.elementwise.selection import where
 from ...tensor.tensor import Tensor
 
 __all__ = ["DENSE_RULES", "STRUCTURE_OPERANDS"]

@@ -19,10 +19,9 @@ from ...ops.products.matmul import matmul
 from ...ops.products.sddmm import sddmm
 from ...tables import TORCH
 from ...tensor.tensor import Tensor
-from ..gradients import solvers
 from ..gradients.nary import apply_nary, over_torch
 from ..gradients.permutation import without_duplicates
-from . import autograd, composed, scatter, shapes, sorting
+from . import autograd, composed, scatter, shapes, solvers, sorting
 from . import elementwise as pointwise_functions
 from .losses import LOSSES, loss
 from .reduced_products import mm

@@ -20,7 +20,6 @@ from ...storage.recorded import bare
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
-from ..functions.registry import torch_function
 from .batched import map_batch
 from .permutation import structure_of as structure_of
 from .permutation import without_duplicates
@@ -195,22 +194,6 @@ def det(a: Any) -> Tensor:
     """The rule of `linalg.det`; see `slogdet`."""
     sign, log = slogdet(a)
     return Tensor._from_dense(sign.to_dense() * log.to_dense().exp())
-
-
-@torch_function("logdet")
-def logdet(a: Any) -> Tensor:
-    """The logarithm of the determinants of square matrices: NaN of negative ones."""
-    sign, log = (x.to_dense() for x in direct.slogdet(a))
-    return Tensor._from_dense(log + sign.log() if sign.is_complex() else torch.where(sign < 0, torch.nan, log))
-
-
-@torch_function("spsolve")
-def spsolve(input: Any, other: Any, *, left: bool = True) -> Any:
-    """`torch.sparse.spsolve`: x with `input @ x = other`, or `x @ input = other`."""
-    if left:
-        return direct.solve(input, other)
-    x = direct.solve(input.mT, other.mT if other.ndim > 1 else other)
-    return x.mT if x.ndim > 1 else x
 
 
 def solve(a: Any, b: Any) -> Any:

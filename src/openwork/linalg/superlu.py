@@ -1,0 +1,239 @@
+"""A sparse matrix -> its LU factors, complete or not, by SuperLU, as objects that solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..interop.layouts import sparse_csc_tensor
+from ..storage.buffers import as_array, numpy_dtype, to_numpy
+from ..storage.recorded import refuse_recorded
+from ..tensor.tensor import Tensor
+from .inverse import InverseOperator
+from .operands import (
+    counts,
+    narrow_indices,
+    numbers,
+    options_of,
+    scipy_matrix,
+    solve_scalar,
+    square,
+    stored_as,
+)
+from .preconditioners import finite
+
+__all__ = ["LU", "Factorization", "factorized", "spilu", "splu"]
+
+
+class Factorization(InverseOperator):
+    """An LU factorisation, to solve with again and again.
+
+    `solve(b)` or a call of it takes a vector (n,) or right sides (n, k); `nse` is the number of elements of L and U.
+
+    Examples
+    --------
+    >>> solve = ow.linalg.factorized(ow.asarray([[4.0, 1.0], [0, 2.0]], format="csr"))
+    >>> solve(np.array([6.0, 4.0]))
+    array([1., 2.])
+    """
+
+    __slots__ = ("_lu", "_transposed", "nse")
+
+    def __init__(self, a: Tensor, scalar: str, **options: Any) -> None:
+        super().__init__(a.shape, scalar)
+        self._lu: Any = None
+        self._transposed = stored_as(a) == "csr"
+        self._lu = _superlu("splu", a.T if self._transposed else a, scalar, options)
+        self.nse = int(self._lu.nnz) if self._lu is not None else 0
+
+    def solve(self, b: Any, trans: str = "N", *, transposed: bool = False) -> Any:
+        """x with `A @ x = b`, with `A.T` for trans="T" or `transposed`, with `A.H` for "H"; of the kind of `b`."""
+        return super().solve(b, "T" if transposed else trans)
+
+    def _solve(self, right: np.ndarray[Any, Any], trans: str) -> np.ndarray[Any, Any]:
+        if self._lu is None:
+            return right
+        if trans == "H" and self._transposed:
+            return np.asarray(np.conj(self._solve(np.conj(right), "T")))
+        kind = {"N": "T", "T": "N"}[trans] if self._transposed else trans
+        return np.asarray(self._lu.solve(right, kind))
+
+    def slogdet(self) -> tuple[Any, Any]:
+        """(sign, logarithm of the absolute value) of the determinant."""
+        dtype = numpy_dtype(self.scalar)
+        if self._lu is None:
+            return dtype.type(1), np.zeros((), dtype).real[()]
+        pivots = self._lu.U.diagonal()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            signs = np.prod(pivots / np.abs(pivots)) * _parity(self._lu.perm_r) * _parity(self._lu.perm_c)
+            return dtype.type(signs), np.log(np.abs(pivots)).sum()
+
+
+def _superlu(maker: str, a: Tensor, scalar: str, options: dict[str, Any]) -> Any:
+    """SciPy's factors of a matrix, "splu" or "spilu"; None without rows, of which SuperLU has none."""
+    import scipy.sparse.linalg as scipys
+
+    options = options_of(maker, options, 1)
+    counts(maker, options)
+    numbers(maker, options)
+    if not a.shape[0]:
+        return None
+    try:
+        return getattr(scipys, maker)(narrow_indices(scipy_matrix(a, "csc", scalar)), **options)
+    except RuntimeError as error:
+        raise _singular_error(a, error) from error
+
+
+class LU(InverseOperator):
+    """An LU factorisation, complete or not, under the names of SciPy's `SuperLU`: `Pr @ A @ Pc = L @ U`.
+
+    solve(b, trans="N") : see `InverseOperator`; shape, nnz
+    L, U : the factors, CSC Tensors in the library of the matrix's values; the diagonal of L is ones
+    perm_r, perm_c : row `i` of A is row `perm_r[i]` of the product, column `j` column `perm_c[j]`
+
+    Examples
+    --------
+    >>> lu = ow.linalg.splu(ow.asarray([[4.0, 1.0], [0, 2.0]], format="csc"))
+    >>> lu.solve(np.array([6.0, 4.0]))
+    array([1., 2.])
+    """
+
+    __slots__ = ("_like", "_lu")
+
+    def __init__(self, maker: str, a: Tensor, scalar: str, options: dict[str, Any]) -> None:
+        super().__init__(a.shape, scalar)
+        finite(to_numpy(a.values), maker)
+        self._lu, self._like = _superlu(maker, a, scalar, options), a.values
+
+    def _factor(self, name: str) -> Tensor:
+        from scipy.sparse import csc_array
+
+        factor = csc_array(self.shape, dtype=self.dtype) if self._lu is None else getattr(self._lu, name).tocsc()
+        factor.sort_indices()
+        pos, crd, values = (as_array(x, like=self._like) for x in (factor.indptr, factor.indices, factor.data))
+        return sparse_csc_tensor(pos, crd, values, factor.shape)
+
+    @property
+    def L(self) -> Tensor:
+        """The lower factor."""
+        return self._factor("L")
+
+    @property
+    def U(self) -> Tensor:
+        """The upper factor."""
+        return self._factor("U")
+
+    @property
+    def perm_r(self) -> np.ndarray[Any, Any]:
+        """The row permutation: row `i` of the matrix is row `perm_r[i]` of `L @ U`."""
+        return np.zeros(0, np.int32) if self._lu is None else np.asarray(self._lu.perm_r)
+
+    @property
+    def perm_c(self) -> np.ndarray[Any, Any]:
+        """The column permutation: column `j` of the matrix is column `perm_c[j]` of `L @ U`."""
+        return np.zeros(0, np.int32) if self._lu is None else np.asarray(self._lu.perm_c)
+
+    @property
+    def nnz(self) -> int:
+        """Elements of both factors, as SuperLU counts them."""
+        return 0 if self._lu is None else int(self._lu.nnz)
+
+    nse = nnz
+
+    def _solve(self, right: np.ndarray[Any, Any], trans: str) -> np.ndarray[Any, Any]:
+        return right if self._lu is None else np.asarray(self._lu.solve(right, trans))
+
+
+def _singular_error(a: Tensor, error: Exception) -> Exception:
+    if "singular" not in str(error).lower():
+        return error
+    return np.linalg.LinAlgError(
+        f"the matrix of shape {a.shape} is singular: a pivot of its LU factorisation is exactly 0"
+        "\n  help: lsqr(A, b) gives the least-squares solution"
+    )
+
+
+def _parity(permutation: np.ndarray[Any, Any]) -> int:
+    """1 for an even permutation, -1 for an odd one."""
+    unvisited, sign = np.ones(len(permutation), bool), 1
+    order = permutation.tolist()
+    for start in range(len(order)):
+        k, length = start, 0
+        while unvisited[k]:
+            unvisited[k] = False
+            k, length = order[k], length + 1
+        sign = -sign if length and length % 2 == 0 else sign
+    return sign
+
+
+def factorized(a: Any, **options: Any) -> Factorization:
+    """The LU factorisation of a square matrix of any format; a CSR or CSC one is handed over without a copy.
+
+    `options` are those of `scipy.sparse.linalg.splu`. Raises numpy.linalg.LinAlgError for a singular matrix.
+
+    Cost: one factorisation, as `splu`; a solution O(nse of the factors).
+    See also: splu, solve.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> solve = ow.linalg.factorized(L)
+    >>> np.allclose(L @ solve(b), b)
+    True
+    """
+    t = _single_matrix(a, "factorized")
+    return Factorization(t, solve_scalar(t), **options)
+
+
+def _single_matrix(a: Any, operation: str) -> Tensor:
+    t = square(a, operation)
+    if t.ndim != 2:
+        raise ShapeError(f"{operation}: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
+    refuse_recorded(t.values)
+    return t
+
+
+def splu(a: Any, **options: Any) -> LU:
+    """The LU factorisation of a square matrix, as SciPy's object of that name: `solve(b, trans)`, L, U, perm_r, perm_c.
+
+    `options` are those of `scipy.sparse.linalg.splu` (permc_spec, diag_pivot_thresh, options, ...). A matrix of another
+    format is converted to CSC; `factorized` takes CSR without a copy.
+    Raises numpy.linalg.LinAlgError for a singular matrix, or one with elements that are nan or inf.
+
+    Cost: by the fill of the factors; a solution O(their nse).
+    See also: factorized, solve, spilu.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> lu = ow.linalg.splu(L)
+    >>> np.allclose(L @ lu.solve(b), b)
+    True
+    """
+    t = _single_matrix(a, "splu")
+    return LU("splu", t, solve_scalar(t), options)
+
+
+def spilu(a: Any, **options: Any) -> LU:
+    """Incomplete LU factors of a square matrix, with a threshold and row exchanges: hand it to a solver as `M`.
+
+    `options` are those of `scipy.sparse.linalg.spilu` (drop_tol, fill_factor, ...); the result is as that of `splu`.
+    `ilu0` keeps to the elements of the matrix. Raises numpy.linalg.LinAlgError as `splu` does.
+
+    Cost: by drop_tol and fill_factor; O(nse of the factors) for each application.
+    See also: ilu0, splu, gmres.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> M = ow.linalg.spilu(L)
+    >>> np.allclose(L @ M.solve(b), b)
+    True
+    """
+    t = _single_matrix(a, "spilu")
+    return LU("spilu", t, solve_scalar(t), options)
