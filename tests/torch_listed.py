@@ -43,7 +43,6 @@ _NO_BATCH = frozenset(
 )
 _COORDINATES = frozenset(("coo", "uncoalesced coo", "hybrid coo", "uncoalesced hybrid coo", "csf", "bitmap"))
 _SINGULAR = "all singular values, which only dense factorizations give"
-_REDUCED = "places that are reduced other than by sums have no gradient rule"
 _COMPLETE = "the result has no zeros to speak of, whatever the operand has"
 
 REASONS: dict[str, Listed] = {
@@ -58,10 +57,6 @@ REASONS: dict[str, Listed] = {
     ),
     "linalg.matrix_power": Listed("powers 0 of stacks, and negative powers, which need the inverse", beside=_NO_BATCH),
     "linalg.solve_ex triangular_solve": Listed("use linalg.solve, linalg.solve_triangular"),
-    "index_reduce.mean index_reduce.prod index_reduce.amin index_reduce.amax": Listed(_REDUCED),
-    "scatter scatter_reduce.sum scatter_reduce.prod scatter_reduce.mean scatter_reduce.amin scatter_reduce.amax": Listed(
-        _REDUCED + "; scatter sets and adds"
-    ),
     "constant_pad_nd nn.functional.pad.constant": Listed(
         "padding by another number than the fill value has none itself"
     ),

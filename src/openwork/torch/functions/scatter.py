@@ -6,13 +6,14 @@ elements is a sum with a COO Tensor of the addends, which may have duplicates.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from ...errors import UnsupportedError
+from ...errors import DTypeError, ShapeError
 from ...interop.layouts import sparse_coo_tensor
 from ...interop.sources import asarray
 from ...ops.axes import axis_of
@@ -26,7 +27,7 @@ from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary
 from ..gradients.permutation import apply_move
 from .registry import FUNCTIONS, torch_function
-from .shapes import broadcast_tensors
+from .shapes import broadcast_tensors, within
 
 __all__ = ["set_elements"]
 
@@ -71,9 +72,21 @@ def _vector(t: Tensor) -> Tensor:
     return t if t.ndim else shaping.reshape(t, (1,))
 
 
+def _slices_fit(t: Tensor, dim: int, index: Any, source: Any, operation: str) -> None:
+    """Raise IndexError for a coordinate that is not there, DTypeError for a source of another dtype, as torch does."""
+    within(_dense_index(index), t.shape[axis_of(dim, t.ndim, operation)] if t.ndim else 1, operation)
+    _same_dtype(t, source, operation)
+
+
+def _same_dtype(t: Tensor, source: Any, operation: str) -> None:
+    if isinstance(source, Tensor | torch.Tensor) and source.ndim and source.dtype != t.dtype:
+        raise DTypeError(f"{operation}: a source of {source.dtype}, into {t.dtype}\n  help: astype() first")
+
+
 @torch_function("index_add")
 def index_add(t: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """`t` with slices of `source` added at the coordinates `index` of a dimension."""
+    _slices_fit(t, dim, index, source, "index_add")
     source = source if alpha == 1 else source * alpha
     return shaping.reshape(add_elements(_vector(t), _index_key(t, dim, index), _at_least_1d(t, source)), t.shape)
 
@@ -81,6 +94,7 @@ def index_add(t: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -
 @torch_function("index_copy")
 def index_copy(t: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """`t` with slices of `source` at the coordinates `index` of a dimension."""
+    _slices_fit(t, dim, index, source, "index_copy")
     return shaping.reshape(set_elements(_vector(t), _index_key(t, dim, index), _at_least_1d(t, source)), t.shape)
 
 
@@ -101,32 +115,121 @@ def index_put(t: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
     return (add_elements if accumulate else set_elements)(t, key, values)
 
 
-def _scatter_key(t: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
-    """The coordinates that a scatter along `dim` names."""
-    key: list[Any] = list(np.indices(tuple(index.shape), sparse=True))
-    key[axis_of(dim, t.ndim, "scatter")] = to_numpy(index)
-    return tuple(np.broadcast_to(k, tuple(index.shape)) for k in key)
+def _coordinates_along(t: Tensor, dim: int, index: Any, shape: Sequence[int], operation: str) -> tuple[Any, ...]:
+    """The coordinates of a grid of this shape, those along `dim` as `index` says, which is broadcast to it.
+
+    Raises IndexError for coordinates that are not there.
+    """
+    axis = axis_of(dim, t.ndim, operation)
+    key: list[Any] = list(np.indices(tuple(shape), sparse=True))
+    key[axis] = to_numpy(within(index, t.shape[axis], operation))
+    return tuple(np.broadcast_to(k, tuple(shape)) for k in key)
+
+
+def _scatter_key(t: Tensor, dim: int, index: Any, src: Any) -> tuple[Any, ...]:
+    """The coordinates that a scatter along `dim` names.
+
+    Raises ShapeError where torch refuses the shape of the index.
+    """
+    shape, axis = tuple(index.shape), axis_of(dim, t.ndim, "scatter")
+    source = tuple(src.shape) if isinstance(src, Tensor | torch.Tensor) and src.ndim else shape
+    fits = len(shape) == len(source) == t.ndim and all(
+        n <= m and (d == axis or n <= t.shape[d]) for d, (n, m) in enumerate(zip(shape, source, strict=True))
+    )
+    if not fits:
+        raise ShapeError(
+            f"scatter: an index of shape {shape} and a source of {source}, into {t.shape} along dimension {axis}"
+            "\n  expected: as many dimensions, and extents no larger than the source's, nor than the tensor's elsewhere"
+        )
+    return _coordinates_along(t, dim, index, shape, "scatter")
+
+
+def reduce_elements(t: Tensor, key: tuple[Any, ...], values: Any, reduce: str, include_self: bool) -> Tensor:
+    """`t` with values reduced into the elements at `key`, and with these where `include_self`.
+
+    reduce : "sum", "prod", "mean", "amax" or "amin", as of `torch.scatter_reduce`, which does it for the places alone
+    """
+    places, group = np.unique(np.ravel_multi_index([k.reshape(-1) for k in key], t.shape), return_inverse=True)
+    at = np.unravel_index(places, t.shape)
+    current = indexing.index(t, at).to_dense()
+    dense = values.to_dense() if isinstance(values, Tensor) else torch.as_tensor(values, dtype=t.dtype)
+    flat_values = dense.expand(key[0].shape).reshape(-1)
+    group_numbers = torch.from_numpy(group.reshape(-1))
+    new = current.scatter_reduce(0, group_numbers, flat_values, reduce, include_self=include_self)
+    return set_elements(t, at, new)
 
 
 def _crop_source(index: Any, src: Any) -> Any:
     return src[tuple(slice(n) for n in index.shape)] if isinstance(src, Tensor | torch.Tensor) and src.ndim else src
 
 
+_REDUCTIONS = {None: None, "add": "sum", "multiply": "prod"}
+"""The reductions of `torch.scatter` -> those of `torch.scatter_reduce`."""
+
+
 @torch_function("scatter")
 def scatter(t: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
-    """`t` with elements of `src` at the coordinates `index` along a dimension."""
-    source_values = value if src is None else src
-    if reduce not in (None, "add"):
-        raise UnsupportedError(f"scatter: reduce={reduce!r}\n  supported: None and 'add'\n  help: to_dense() first")
+    """`t` with elements of `src` at the coordinates `index` along a dimension, set, added or multiplied.
+
+    Raises ValueError for another `reduce` than None, "add" and "multiply".
+    """
+    if reduce not in _REDUCTIONS:
+        raise ValueError(f"scatter: reduce={reduce!r}\n  expected: 'add', 'multiply' or None")
+    return _scattered(t, dim, index, value if src is None else src, _REDUCTIONS[reduce], True)
+
+
+@torch_function("scatter_reduce")
+def scatter_reduce(t: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """`t` with elements of `src` reduced into those at the coordinates `index` along a dimension.
+
+    Raises ValueError for another `reduce` than "sum", "prod", "mean", "amax" and "amin".
+    """
+    return _scattered(t, dim, index, src, _known(reduce, "scatter_reduce", "sum"), include_self)
+
+
+def _known(reduce: str, operation: str, *more: str) -> str:
+    known = (*more, "prod", "mean", "amax", "amin")
+    if reduce not in known:
+        raise ValueError(f"{operation}: reduce={reduce!r}\n  expected: {', '.join(known)}")
+    return reduce
+
+
+def _scattered(t: Tensor, dim: int, index: Any, src: Any, reduce: str | None, include_self: bool) -> Any:
     if not t.ndim:
-        result = scatter(_vector(t), 0, index.reshape(-1), _at_least_1d(t, source_values), reduce=reduce)
+        result = _scattered(_vector(t), dim, index.reshape(-1), _at_least_1d(t, src), reduce, include_self)
         return shaping.reshape(result, ())
     index = _dense_index(index)
     index = index if index.ndim else index.reshape(1)
-    source_values = _crop_source(index, source_values)
     if not index.numel():
         return t
-    return (set_elements if reduce is None else add_elements)(t, _scatter_key(t, dim, index), source_values)
+    key = _scatter_key(t, dim, index, src)
+    _same_dtype(t, src, "scatter")
+    values = _crop_source(index, src)
+    if reduce is None:
+        return set_elements(t, key, values)
+    if reduce == "sum" and include_self:
+        return add_elements(t, key, values)
+    return reduce_elements(t, key, values, reduce, include_self)
+
+
+@torch_function("index_reduce")
+def index_reduce(t: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """`t` with slices of `source` reduced into those at the coordinates `index` of a dimension.
+
+    Raises ValueError for another `reduce` than "prod", "mean", "amax" and "amin", ShapeError where `source` is of
+    another shape than the slices.
+    """
+    reduce, vector = _known(reduce, "index_reduce"), _vector(t)
+    axis = axis_of(dim, vector.ndim, "index_reduce")
+    index, source = _dense_index(index).reshape(-1), _at_least_1d(t, source)
+    shape = (*vector.shape[:axis], len(index), *vector.shape[axis + 1 :])
+    if tuple(source.shape) != shape:
+        raise ShapeError(f"index_reduce: a source of shape {tuple(source.shape)}\n  expected: {shape}")
+    if not math.prod(shape):
+        return t
+    along = index.reshape((-1,) + (1,) * (vector.ndim - axis - 1))
+    key = _coordinates_along(vector, axis, along, shape, "index_reduce")
+    return shaping.reshape(reduce_elements(vector, key, source, reduce, include_self), t.shape)
 
 
 @torch_function("put")
@@ -188,7 +291,7 @@ def diagonal_scatter(t: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: 
 
 FUNCTIONS.update(
     {
-        "scatter_add": lambda t, dim, index, src: scatter(t, dim, index, src, reduce="add"),
+        "scatter_add": lambda t, dim, index, src: _scattered(t, dim, index, src, "sum", True),
         "select_scatter": _setter(_select_key),
         "slice_scatter": _setter(_slice_key),
     }

@@ -140,6 +140,14 @@ def repeat(t: Tensor, *repeats: Any) -> Tensor:
     return repetition.tile(t, counts)
 
 
+def within(index: Any, extent: int, operation: str) -> Any:
+    """The coordinates, as given. Raises IndexError where one is negative or not below the extent, as torch does."""
+    if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < extent):
+        wrong = int(index[(index < 0) | (index >= extent)][0])
+        raise IndexError(f"{operation}: coordinate {wrong} of a dimension of extent {extent}\n  expected: 0 and more")
+    return index
+
+
 @torch_function("gather", moves=True)
 def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
     """For each place of `index`, the element whose coordinate along `dim` stands there."""
@@ -147,8 +155,17 @@ def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Ten
     if not t.ndim:
         return shaping.reshape(gather(shaping.reshape(t, (1,)), 0, index.reshape(-1)), tuple(index.shape))
     axis = axis_of(dim, t.ndim, "gather")
+    within(index, t.shape[axis], "gather")
     crop = tuple(slice(None) if d == axis else slice(n) for d, n in enumerate(index.shape))
     return take_along_axis(t[crop], index.reshape(-1) if not index.ndim else index, axis=dim)
+
+
+def _index_select(t: Tensor, dim: int, index: Any) -> Tensor:
+    if not t.ndim:
+        return t
+    index = index.to_dense() if isinstance(index, Tensor) else index
+    within(index, t.shape[axis_of(dim, t.ndim, "index_select")], "index_select")
+    return take(t, index.reshape(-1), axis=dim)
 
 
 @torch_function("take_along_dim", moves=True)
@@ -405,7 +422,7 @@ _MOVERS: dict[str, Callable[..., Any]] = {
     "hsplit": _splitter(1),
     "vsplit": _splitter(0),
     "dsplit": _splitter(2),
-    "index_select": lambda t, dim, index: take(t, index.reshape(-1), axis=dim) if t.ndim else t,
+    "index_select": _index_select,
     "contiguous": lambda t, **_: t,
     "alias": lambda t: t,
     "resolve_conj": lambda t: t,
