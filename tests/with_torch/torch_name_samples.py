@@ -82,6 +82,9 @@ OTHERWISE: dict[str, Callable[[ow.Tensor], bool]] = {
     "solve": lambda t: torch.allclose(X @ t.solve(V), V),  # torch's own, of (B, A), is gone
     "backward": lambda t: t.requires_grad_().sum().backward() is None and bool((t.grad.values == 1).all()),
     "register_hook": lambda t: hasattr(t.requires_grad_().register_hook(print), "remove"),
+    "register_post_accumulate_grad_hook": lambda t: hasattr(
+        t.requires_grad_().register_post_accumulate_grad_hook(print), "remove"
+    ),
     "retain_grad": lambda t: (t.requires_grad_() * 2).retain_grad() is None,
 }  # fmt: skip
 """Names that mean something else of a sparse tensor, or that torch's dense tensors refuse."""
