@@ -43,6 +43,10 @@ STATEMENTS: list[tuple[str, Any]] = [
     ("s += S[i, i]", np.trace(S)),
     ("y[i] += exp(A[i, j]) * x[j]", np.exp(D) @ X),
     ("y[i] += where(A[i, j] > 2, A[i, j], 0)", np.where(D > 2, D, 0).sum(1)),
+    ("y[i] += A[i, j] * x[j] * sqrt(4.0)", 2 * (D @ X)),
+    ("s += A[i, j] * exp(1)", D.sum() * np.exp(1)),
+    ("y[i] max= A[i, j] * -abs(-3)", (-3 * D).max(1)),
+    ("C[i, j] = where(1 > 2, A[i, j], 2 ** 3 * A[i, j])", 8 * D),
     ("y[i, j] += G[i, k, l] * A[j, k] * E[k, l]", np.einsum("ikl,jk,kl->ij", G, D, E)),
     ("T(i, j) = A(i, j) + B(i, j)  # first\ns max= T(i, j)", (D + F).max()),
     ("T[i] += A[i, j]; U[i] = T[i] * T[i]; s += U[i]", (D.sum(1) ** 2).sum()),
@@ -85,6 +89,23 @@ def test_sums_of_products_are_those_of_einsum(data: st.DataObject) -> None:
     want = np.einsum(",".join("".join(ix) for _, ix in terms) + "->" + "".join(free), *arrays.values())
     got = ow.evaluate(text, **{n: ow.asarray(a).asformat(ow.format("coo", a.ndim)) for n, a in arrays.items()})
     np.testing.assert_allclose(got.to_numpy(), want)
+
+
+NUMPY_NUMBERS = [np.int64(2), np.int8(-3), np.uint8(200), np.bool_(True), np.float16(2), np.float32(2), np.float64(2)]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
+@pytest.mark.parametrize("number", [*NUMPY_NUMBERS, np.complex64(1j)], ids=repr)
+def test_numbers_of_numpy_have_their_type_and_lists_are_arrays(number: Any, dtype: type) -> None:
+    dense = D.astype(dtype)
+    A, want = ow.asarray(dense, format="csr"), dense * number
+    got = ow.evaluate("C[i, j] = A[i, j] * c", A=A, c=number)
+    sums = ow.evaluate("y[i] += A[i, j] * c", A=A, c=number)
+    assert got.dtype == sums.dtype == want.dtype
+    np.testing.assert_array_equal(got.to_numpy(), want)
+    np.testing.assert_array_equal(sums, want.sum(1))
+    x = [1, 0, 3, 0, 5, 2]
+    np.testing.assert_array_equal(ow.evaluate("y[i] += A[i, j] * x[j]", A=A, x=x), dense.astype(int) @ x)
 
 
 def test_results_are_sparse_where_they_can_be() -> None:

@@ -137,7 +137,7 @@ def _operand(name: str, value: Any) -> Any:
     if isinstance(value, Tensor) or is_array(value) or isinstance(value, bool | int | float | complex):
         return value
     if isinstance(value, np.generic):
-        return value.item()
+        return np.asarray(value)
     try:
         return asarray(value)
     except (TypeError, ValueError, NotImplementedError) as error:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..interop.sources import asarray
+from ..ir.arithmetic import FUNCTIONS
 from ..ir.index import Access, Apply, Expression, Literal, accesses
 from ..ops.elementwise.maps import check_powers, elementwise, unary
 from ..ops.elementwise.selection import where
@@ -25,7 +26,8 @@ __all__ = ["align_dims", "check_exponents", "rename_tensors", "replace_diagonals
 
 
 def replace_diagonals(e: Expression, tensors: Mapping[str, Any]) -> tuple[Expression, dict[str, Any]]:
-    """`A[i, i]` -> an access to a diagonal of A, a number's name -> the number; and the tensors with the diagonals."""
+    """`A[i, i]` -> an access to a diagonal of A, a number's name -> the number, sqrt(4.0) -> 2.0; and the tensors with
+    the diagonals."""
     values = dict(tensors)
     return _replace_diagonals(e, values), values
 
@@ -33,7 +35,7 @@ def replace_diagonals(e: Expression, tensors: Mapping[str, Any]) -> tuple[Expres
 def _replace_diagonals(x: Expression, values: dict[str, Any]) -> Expression:
     """The expression without indices that an access repeats; their diagonals are added to `values`."""
     if isinstance(x, Apply):
-        return Apply(x.op, tuple(_replace_diagonals(a, values) for a in x.args))
+        return _of_numbers(Apply(x.op, tuple(_replace_diagonals(a, values) for a in x.args)))
     if not isinstance(x, Access):
         return x
     value, indices = values[x.tensor], list(x.indices)
@@ -48,6 +50,16 @@ def _replace_diagonals(x: Expression, values: dict[str, Any]) -> Expression:
     name = f"{x.tensor} at {', '.join(x.indices)}"
     values[name] = value
     return Access(name, tuple(indices))
+
+
+def _of_numbers(x: Apply) -> Expression:
+    """The value of an operation on numbers; an operation on anything else, and 2 ** -1, which is refused, itself."""
+    numbers = [a.value for a in x.args if isinstance(a, Literal)]
+    if len(numbers) < len(x.args):
+        return x
+    if x.op == "pow" and isinstance(numbers[0], int) and isinstance(numbers[1], int) and numbers[1] < 0:
+        return x
+    return Literal(FUNCTIONS[x.op](*(np.asarray(v)[()] for v in numbers)).item())
 
 
 def check_exponents(e: Expression, tensors: Mapping[str, Any]) -> None:
