@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import openwork as ow
-from openwork.codegen import emit
+from openwork.codegen import emit, emit_memory
 from openwork.codegen.cache import compile_kernel
 from openwork.codegen.executable import run
 from openwork.codegen.target import Target, host
@@ -144,6 +144,22 @@ def test_every_gather(scalar: str) -> None:
     agree("gather", k, 10, 0, a=samples(scalar, 6), where=np.array([9, 9, 3, 1, 1, 31, 0, 7, 30, 2]))
 
 
+@pytest.mark.parametrize("index", ["i32", "i64"])
+@pytest.mark.parametrize("scalar", ["bool", "i16", "bf16", "f64", "c64"])
+def test_gathers_of_processors_that_load_more_quickly(scalar: str, index: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One lane after the other, and by the instruction: whatever this machine does."""
+    for gathers in (False, True):
+        monkeypatch.setattr(emit_memory, "gathers", lambda target, answer=gathers: answer)
+        where = ops.cast(Load("where", ops.const(2), Type(index, 8)), "i64")
+        k = Kernel(
+            f"gather_{index}_{gathers}",
+            (Buffer("a", scalar), Buffer("where", index), Buffer("out", scalar, True)),
+            (Store("out", ops.const(1), Load("a", where, Type(scalar, 8))),),
+        )
+        places = np.array([9, 9, 3, 1, 1, 31, 0, 7, 30, 2], dtype(index))
+        agree("gather", k, 10, 0, a=samples(scalar, 6), where=places)
+
+
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_every_scatter(scalar: str) -> None:
     where = Load("where", ops.const(0), Type("i64", 4))
@@ -166,6 +182,13 @@ def test_every_reduction(scalar: str, op: str) -> None:
         value = ops.op(op, Load("a", ops.const(3), Type(scalar, lanes)))
         k = Kernel("fold", (Buffer("a", scalar), Buffer("out", scalar, True)), (Store("out", ops.const(0), value),))
         agree(op, k, 1, 10 * INEXACT.get(scalar, 0), a=a)
+
+
+@pytest.mark.parametrize("op", ["hsum", "hprod"])
+def test_reductions_of_complex_lanes(op: str) -> None:
+    value = ops.op(op, Load("a", ops.const(3), Type("c128", 8)))
+    k = Kernel("fold", (Buffer("a", "c128"), Buffer("out", "c128", True)), (Store("out", ops.const(0), value),))
+    agree(op, k, 1, 1e-11, a=samples("c128", 8))
 
 
 @pytest.mark.thin(2)

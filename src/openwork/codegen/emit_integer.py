@@ -63,19 +63,11 @@ def bool_op(b: Builder, op: str, t: Type, *args: str) -> str:
         return b.const(False, t)
     if op == "isfinite":
         return b.const(True, t)
-    if op in (*_IDENTITY, "abs", "square", "sign", "reciprocal"):
+    if op in _IDENTITY:
         return args[0]
     if op in ("hsum", "hmax", "hprod", "hmin"):
         kind = "or" if op in ("hsum", "hmax") else "and"
         return b.call("i1", f"llvm.vector.reduce.{kind}.{b.suffix(t)}", (text, args[0])) if t.lanes > 1 else args[0]
-    if op == "fma":
-        return b.ins(f"or {text} {b.ins(f'and {text} {args[0]}, {args[1]}')}, {args[2]}")
-    if op == "pow":
-        return b.ins(f"or {text} {args[0]}, {b.ins(f'xor {text} {args[1]}, {b.const(True, t)}')}")
-    if op in ("div", "floordiv"):
-        return b.ins(f"and {text} {args[0]}, {args[1]}")
-    if op == "mod":
-        return b.const(False, t)
     raise b.unsupported(op, t)
 
 
@@ -194,17 +186,6 @@ def _sign(b: Builder, t: Type, x: str) -> str:
     return b.select(b.ins(f"icmp slt {text} {x}, {zero}"), b.const(-1, t), up, t)
 
 
-def _reciprocal(b: Builder, t: Type, x: str) -> str:
-    """1 / x truncated towards zero: x where x is 1 or -1, else 0."""
-    text = b.type(t)
-    mask = register_type("bool", t.lanes)
-    unit = b.ins(f"icmp eq {text} {x}, {b.const(1, t)}")
-    if t.scalar in SIGNED:
-        minus = b.ins(f"icmp eq {text} {x}, {b.const(-1, t)}")
-        unit = b.ins(f"or {mask} {unit}, {minus}")
-    return b.select(unit, x, b.const(0, t), t)
-
-
 def _signbit(b: Builder, t: Type, x: str) -> str:
     if t.scalar not in SIGNED:
         return b.const(False, t.with_scalar("bool"))
@@ -288,7 +269,6 @@ _SPECIAL: dict[str, Callable[..., str]] = {
     "abs": _abs,
     "sign": _sign,
     "square": lambda b, t, x: integer_op(b, "mul", t, x, x),
-    "reciprocal": _reciprocal,
     "bnot": lambda b, t, x: b.ins(f"xor {b.type(t)} {x}, {b.const(-1, t)}"),
     "imag": lambda b, t, x: b.const(0, t),
     "isnan": lambda b, t, x: b.const(False, t.with_scalar("bool")),
