@@ -126,10 +126,12 @@ def test_a_conversion_does_not_depend_on_those_before(source: str) -> None:
             assert buffers_equal(convert(x, fmt(target, 2)), convert(fresh, fmt(target, 2))), target
 
 
-def test_scatters_in_two_passes(monkeypatch: pytest.MonkeyPatch, threads: None) -> None:
-    """As those of large tensors whose elements are far apart; neighbourhoods of 2**16 parents are the largest."""
+@pytest.mark.parametrize(("shape", "n"), [((3, 200_000), 300), ((40, 37), 900), ((3, 70_000), 220_000)])
+def test_scatters_in_two_passes(monkeypatch: pytest.MonkeyPatch, threads: None, shape: tuple[int, int], n: int) -> None:
+    """As those of large tensors whose elements are far apart; neighbourhoods of 2**16 parents are the largest, and
+    threads take part where each parent has some elements for every one."""
     monkeypatch.setattr(bucket, "NEIGHBOURHOODS", 1)
-    x = uncoalesced((3, 200_000), 300, seed=4)
+    x = uncoalesced(shape, n, seed=4)
     for target in ("csc", "(i, j) -> (j : dense, i : compressed(nonunique))"):
         want = convert(x, fmt(target, 2))
         with monkeypatch.context() as context:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import openwork as ow
+from openwork.storage.storage import Storage
 
 X = np.array([[0.0, 1, 0, -4], [2, 0, 0, 1e200], [0, 0, 0, 5]])
 Y = np.array([[0.0, 3, 1, 0], [2, 0, 0, 1e200], [0, -7, 0, 0]])
@@ -139,3 +140,24 @@ def test_torch_says_nothing() -> None:
     torch = pytest.importorskip("torch")
     a, b = (ow.asarray(torch.from_numpy(v), format="csr") for v in (X, Y))
     assert said(lambda: a / b) == said(lambda: 1 / a) == said(lambda: a.log()) == set()
+
+
+def test_extents_whose_product_is_no_index() -> None:
+    def of(values: np.ndarray[Any, Any], columns: list[int]) -> Any:
+        pos, crd = (np.array([0, 3]), None), (np.array([0, 5, 2**39]), np.array(columns))
+        return ow.Tensor._from_storage(Storage((2**40, 2**40), ow.format("coo", 2), "f64", 0.0, pos, crd, values))
+
+    x, y = np.array([1e200, 1, -2]), np.array([np.inf, 1, 3])
+    a, b, c = of(x, [1, 2**38, 7]), of(y, [1, 2**38, 7]), of(y, [1, 7, 2**38])
+    assert said(lambda: a * a) == said(lambda: x * x) == {"overflow"}
+    assert said(lambda: a * b) == said(lambda: a + c) == set()
+    assert said(lambda: b - b) == said(lambda: c - b) == {"invalid value"}
+
+
+def test_duplicates_are_one_value() -> None:
+    format = "(i) -> (i : compressed(nonunique, unordered))"
+    crd, values = np.array([2, 1, 1]), np.array([3.0, 1e160, -1e160])
+    a = ow.Tensor._from_storage(Storage((4,), ow.format(format), "f64", 0.0, (np.array([0, 3]),), (crd,), values))
+    assert said(lambda: a * a) == said(lambda: a * np.ones(4)) == set()
+    assert said(lambda: 1 / (a - 1)) == set()
+    assert said(lambda: np.log(a - 4)) == {"invalid value"}

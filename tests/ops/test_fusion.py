@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from convert_cases import uncoalesced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
@@ -584,3 +585,24 @@ def test_operations_of_a_number_that_no_kernel_has(name: str) -> None:
         for args in ((a, number), (number, a)):
             got = ow.compute(function(*(ow.lazy(x) if x is a else x for x in args)))
             np.testing.assert_array_equal(got.to_numpy(), function(*args).to_numpy())
+
+
+LINEAR: dict[str, Function] = {
+    "scaled": lambda a, x: a * x * 2.0,
+    "a sum": lambda a, x: -a * x + a,
+    "conj": lambda a, x: np.conj(a) * x,
+    "the same twice": lambda a, x: a * x - a / x,
+    "a square": lambda a, x: a * a * x,
+    "absolute": lambda a, x: abs(a - 0) * x,
+    "truth": lambda a, x: (a > 3) * x,
+}
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", LINEAR)
+def test_duplicates_are_summed_before_what_is_not_linear(name: str, axis: int) -> None:
+    a = ow.Tensor._from_storage(uncoalesced((6, 5), 40, seed=3))
+    assert not a.format.is_unique
+    x = np.arange(1, 6) / 4
+    got = ow.compute(ow.sum(LINEAR[name](ow.lazy(a), x), axis=axis))
+    np.testing.assert_allclose(to_numpy(got), LINEAR[name](a.to_numpy(), x).sum(axis))

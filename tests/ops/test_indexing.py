@@ -13,6 +13,7 @@ from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
 from openwork.ops.manipulation.shaping import expand_dims
+from openwork.runtime import leading_slice
 
 SHAPE = {0: (), 1: (12,), 2: (8, 12), 3: (4, 6, 5), 4: (3, 4, 2, 5)}
 FULL = ("csr", "coo")
@@ -265,3 +266,34 @@ def test_rows_of_indices_of_two_widths(widths: tuple[type, type]) -> None:
 def test_keys_that_are_sequences_of_other_kinds() -> None:
     for key in (array("q", [2, 0]), range(3)):
         same(tensor(dense_array((8, 12)), "csr")[key], dense_array((8, 12))[np.asarray(key)])
+
+
+@pytest.mark.parametrize("spec", ["csf", "(i, j, k) -> (i : compressed, j : compressed, k : dense)"])
+def test_slices_without_elements(spec: str) -> None:
+    dense = np.zeros((3, 4, 5))
+    dense[0, 1, 2] = 1
+    a = ow.asarray(dense, format=spec)
+    for key in (1, slice(1, 2), (slice(1, 3), 1)):
+        np.testing.assert_array_equal(a[key].to_numpy(), dense[key])
+    np.testing.assert_array_equal(a[1:2][0].to_numpy(), dense[1])
+
+
+def test_many_rows_of_small_dense_blocks() -> None:
+    dense = np.arange(72.0).reshape(6, 4, 3) * (np.arange(24).reshape(6, 4, 1) % 3 == 0)
+    a = ow.asarray(dense, format="(i, j, k) -> (i : dense, j : compressed, k : dense)")
+    rows = np.arange(600) * 5 % 6
+    np.testing.assert_array_equal(ow.take(a, rows, axis=0).to_numpy(), dense[rows])
+
+
+def test_rows_that_all_threads_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading_slice, "PARALLEL_NSE", 1)
+    dense = np.arange(60.0).reshape(6, 10) * (np.arange(60).reshape(6, 10) % 3 == 0)
+    dense[4] = 0
+    a = ow.asarray(dense, format="csr")
+    before = ow.get_num_threads()
+    ow.set_num_threads(3)
+    try:
+        for rows in (np.arange(600) * 5 % 6, np.full(600, 4), np.arange(600) // 599 * 5):
+            np.testing.assert_array_equal(ow.take(a, rows, axis=0).to_numpy(), dense[rows])
+    finally:
+        ow.set_num_threads(before)

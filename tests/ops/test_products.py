@@ -529,3 +529,15 @@ def test_values_are_not_lost_beside_a_fill_value(
             (ow.stack([t, t]) @ dense, np.stack([a, a]) @ x), (t[:0] @ dense, a[:0] @ x),
         ):  # fmt: skip
             np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)
+
+
+def test_strides_that_are_no_multiple_of_the_element() -> None:
+    """Of a field of records, say: aligned to its parts, 16 bytes wide, 24 bytes apart."""
+    records = np.zeros(5, np.dtype({"names": ["x"], "formats": ["c16"], "itemsize": 24, "offsets": [0]}))
+    x = records["x"]
+    x[:] = np.arange(5) + 1j
+    dense = np.eye(4, 5, k=1) * 3
+    a = ow.asarray(dense, format="csr")
+    assert x.strides[0] % x.itemsize
+    for got, want in ((a @ x, dense @ x), ((a * x).to_numpy(), dense * x), (ow.asarray(x).to_numpy(), x)):
+        np.testing.assert_array_equal(got, want)
