@@ -297,3 +297,14 @@ def test_products_of_no_columns_are_empty(shape: tuple[int, int], dtype: str) ->
         assert (t @ np.ones((shape[1], 0), dtype)).shape == (shape[0], 0)
         assert (np.ones((0, shape[0]), dtype) @ t).shape == (0, shape[1])
         assert (t.T @ np.ones((shape[0], 0), dtype)).shape == (shape[1], 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_wide_rows_of_torch_go_by_slices(dtype: torch.dtype) -> None:
+    rng = np.random.default_rng(2)
+    dense = torch.from_numpy(rng.integers(-3, 4, (8, 16)) * np.tile([1, 0, 0, 1], (8, 4))).to(dtype)
+    a = ow.asarray(dense, format="nm(2,4)")
+    for width in (300, 513):
+        x = torch.from_numpy(rng.integers(-3, 4, (16, width))).to(dtype)
+        assert torch.equal(a @ x, (dense.double() @ x.double()).to(dtype))
+        assert torch.equal(x[:8].T.contiguous() @ a, (x[:8].T.double() @ dense.double()).to(dtype))

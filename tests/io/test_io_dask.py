@@ -149,3 +149,15 @@ def test_damage_is_an_error_of_the_task_that_reads_it(
 def test_to_file_takes_arrays_of_dask(tmp_path: Path) -> None:
     with pytest.raises(ow.DTypeError, match="to_file: expected an array of Dask; got: Tensor"):
         ow.dask.to_file(ow.eye(3), tmp_path / "t.ow")
+
+
+@pytest.mark.parametrize("outer", ["dense", "compressed"])
+def test_rows_of_a_format_with_gaps(tmp_path: Path, outer: str) -> None:
+    """Loose rows may stand anywhere in the buffers below: all of these are compared with their checksums."""
+    pytest.importorskip("dask.array")
+    from openwork.dask import from_file
+
+    ow.write(tmp_path / "a.ow", ow.asarray(DENSE, format=f"(i, j) -> (i : {outer}, j : loose_compressed)"))
+    for rows in (2, 5):
+        got = from_file(tmp_path / "a.ow", rows=rows).compute(scheduler="sync")
+        np.testing.assert_array_equal(got.to_numpy(), DENSE)

@@ -452,3 +452,23 @@ def test_products_of_dense_operands_over_torch_in_the_promoted_dtype(pair: Any, 
     }.get(name, lambda: (getattr(ow, name)(t, u), getattr(np, name)(a, b)))()
     assert str(got.dtype).removeprefix("torch.") == {"int16": "float32"}.get(pair[0], pair[1])
     np.testing.assert_array_equal(np.asarray(got.to_numpy() if isinstance(got, ow.Tensor) else got), want)
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "max_times"])
+def test_extremes_of_truths(semiring: str) -> None:
+    """What is unspecified is no part: the identity of the sum where a row has nothing."""
+    dense = np.array([[True, False, True], [False, False, False], [False, True, False]])
+    a = ow.asarray(dense, format="csr")
+    got = ow.evaluate("y[i] += A[i, j] * x[j]", A=a, x=np.ones(3, bool), semiring=semiring)
+    assert got.dtype == bool
+    want = dense.any(1) if semiring == "max_times" else np.ones(3, bool)
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+def test_products_in_half_precision_are_summed_in_single() -> None:
+    rng = np.random.default_rng(7)
+    x, y = ((rng.random(s) < 0.3) * rng.normal(size=s) for s in ((9, 30), (30, 8)))
+    x, y = x.astype(np.float16), y.astype(np.float16)
+    got = ow.asarray(x, format="csr") @ ow.asarray(y, format="csr")
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got.to_numpy(), (x.astype(np.float32) @ y.astype(np.float32)).astype(np.float16))
