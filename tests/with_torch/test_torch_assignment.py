@@ -96,6 +96,38 @@ def test_semirings(semiring: str, layout: str) -> None:
         torch.testing.assert_close(case.own_gradient, case.dense_gradient)
 
 
+@pytest.mark.parametrize("mask", ["M", "~M"])
+@pytest.mark.parametrize("semiring", SEMIRINGS)
+def test_semirings_under_a_mask(semiring: str, mask: str) -> None:
+    one, other = make("csr", (4, 6)), make("csr", (4, 6), seed=3)
+    where = (torch.arange(16).reshape(4, 4) % 3 == 0) == (mask == "M")
+    held = ow.asarray((torch.arange(16).reshape(4, 4) % 3 == 0).numpy(), format="csr")
+    statement = f"C<{mask}>[i, k] += A[i, j] * B[k, j]"
+    made = plain(ow.evaluate(statement, A=one.tensor, B=other.tensor, M=held, semiring=semiring))
+    got = torch.where(torch.isinf(made), 0.0, made)
+    want = torch.where(where, over_semiring(one.dense, other.dense.T, *SEMIRINGS[semiring]), 0.0)
+    torch.testing.assert_close(got, want)
+    got.square().sum().backward()
+    want.square().sum().backward()
+    for case in (one, other):
+        torch.testing.assert_close(case.own_gradient, case.dense_gradient)
+
+
+@pytest.mark.parametrize(("subscripts", "kept"), [("ij->i", 0), ("ij->j", 1), ("iij->j", 2), ("ij->", ())])
+def test_the_gradient_of_any_element(subscripts: str, kept: Any) -> None:
+    shape = (4,) * subscripts.index("-")
+    t = ow.asarray(torch.linspace(1, 2, 4 ** len(shape), dtype=torch.float64).reshape(shape), format="coo")
+    got = plain(ow.einsum(subscripts, t.requires_grad_(), semiring="any_first"))
+    (got * torch.arange(1.0, got.numel() + 1)).sum().backward()
+    gradient = plain(t.grad)
+    chosen = gradient.sum(tuple({*range(len(shape))} - {*([kept] if kept != () else [])}))
+    torch.testing.assert_close(chosen, torch.arange(1.0, got.numel() + 1, dtype=torch.float64).reshape(got.shape))
+    picked = gradient != 0
+    assert int(picked.sum()) == got.numel()  # one element for each result, the one whose value it has
+    values = plain(t.detach())[picked]
+    torch.testing.assert_close(values.sort().values, got.detach().flatten().sort().values)
+
+
 def test_a_largest_product_of_zero_has_its_whole_gradient() -> None:
     t = make("csr", (4, 6)).tensor
     x = torch.zeros(6, 2, dtype=torch.float64, requires_grad=True)
@@ -207,3 +239,39 @@ def test_elements_that_are_set_where_torch_records_are_stored() -> None:
     assert [t.at[0, 0].set(0).nse, t.at[0, 1].mul(3).nse, t.at[0, 0].mul(0).nse] == [3, 4, 4]
     t.values.requires_grad_()
     assert [t.at[0, 0].set(0).nse, t.at[0, 1].mul(3).nse] == [4, 5]
+
+
+@pytest.mark.parametrize("name", ["sign", "logabsdet"])
+def test_results_with_names_of_a_batch(name: str) -> None:
+    dense = torch.diag(torch.arange(1.0, 5.0, dtype=torch.float64)) + torch.eye(4, dtype=torch.float64).roll(1, 0)
+    t = ow.asarray(dense, format="csr")
+
+    def one(values: torch.Tensor) -> torch.Tensor:
+        return plain(getattr(ow.linalg.slogdet(t.with_values(values)), name))
+
+    got = torch.func.vmap(one)(torch.stack([t.values, -2 * t.values]))
+    want = getattr(torch.linalg.slogdet(torch.stack([dense, -2 * dense])), name)
+    torch.testing.assert_close(got, want)
+
+
+def test_systems_from_the_right_and_with_vectors() -> None:
+    dense = torch.eye(4, dtype=torch.float64) * 3 + torch.eye(4, dtype=torch.float64).roll(1, 0)
+    t, b = ow.asarray(dense, format="csr"), torch.linspace(1, 2, 8, dtype=torch.float64).reshape(4, 2)
+    torch.testing.assert_close(torch.sparse.spsolve(t, b[:, 0]), torch.linalg.solve(dense, b[:, 0]))
+    torch.testing.assert_close(torch.sparse.spsolve(t, b[:, 0], left=False), torch.linalg.solve(dense.T, b[:, 0]))
+    torch.testing.assert_close(plain(torch.linalg.solve(t, b.T, left=False)), b.T @ torch.linalg.inv(dense))
+    stack, vectors = torch.stack([dense, 2 * dense]), b.T
+    got = plain(torch.linalg.solve(ow.asarray(stack, format="coo"), vectors))
+    torch.testing.assert_close(got, torch.linalg.solve(stack, vectors))
+
+
+@pytest.mark.filterwarnings("ignore:size_average")
+@pytest.mark.parametrize("options", [{"size_average": False}, {"reduce": False}, {"size_average": True}])
+def test_the_old_arguments_of_losses(options: dict[str, bool]) -> None:
+    dense, classes = torch.eye(4).roll(1, 0) * 2, torch.tensor([0, 1, 2, 0])
+    t, other = ow.asarray(dense, format="csr"), torch.linspace(0, 1, 16).reshape(4, 4)
+    for name, target in (("mse_loss", other), ("l1_loss", other), ("cross_entropy", classes), ("nll_loss", classes)):
+        loss = getattr(torch.nn.functional, name)
+        torch.testing.assert_close(plain(loss(t, target, **options)), loss(dense, target, **options), msg=name)
+    loss = torch.nn.functional.triplet_margin_loss
+    torch.testing.assert_close(plain(loss(t, other, other.T, **options)), loss(dense, other, other.T, **options))

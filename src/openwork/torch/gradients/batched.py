@@ -109,7 +109,8 @@ def _stack_results(name: str, results: list[Any], level: int) -> Any:
         case Tensor():
             return Tensor._from_storage(_stack_results(name, [t._storage for t in results], level))
         case tuple() | list():
-            return type(example)([_stack_results(name, list(column), level) for column in zip(*results, strict=True)])
+            kind = getattr(type(example), "_make", type(example))  # a named tuple's constructor takes no sequence
+            return kind([_stack_results(name, list(column), level) for column in zip(*results, strict=True)])
     if is_dataclass(example) and not isinstance(example, type):
         columns = {f.name: [getattr(r, f.name) for r in results] for f in fields(example)}
         return replace(
