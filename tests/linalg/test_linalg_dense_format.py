@@ -214,3 +214,37 @@ def test_eigenvalues_are_complex() -> None:
         assert (values.dtype, vectors.dtype) == (kind, kind)
         v, w = values.to_numpy(), vectors.to_numpy()
         np.testing.assert_allclose(d @ w, w * v, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (5, 1), (0, 4), (1, 1)])
+def test_spectral_norms_of_thin_matrices(shape: tuple[int, int]) -> None:
+    a = np.cos(np.arange(np.prod(shape), dtype=np.float64)).reshape(shape)
+    want = np.linalg.norm(a, 2, keepdims=True) if a.size else np.zeros((1, 1))
+    got = ow.linalg.norm(ow.asarray(a, format="coo"), ord=2, keepdims=True)
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-14)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_upper_factors_of_stacks_of_complex_matrices(library: str) -> None:
+    pytest.importorskip(library)
+    a = np.array([[4, 1 - 2j], [1 + 2j, 5]])
+    stack = np.stack([a, 2 * a])
+    upper = ow.linalg.cholesky(ow.asarray(stack, like=library), upper=True).to_numpy()
+    np.testing.assert_allclose(upper, np.conj(np.swapaxes(np.linalg.cholesky(stack), 1, 2)))
+
+
+def test_systems_without_equations() -> None:
+    empty = ow.asarray(np.zeros((0, 0)), format="csc")
+    assert ow.linalg.splu(empty).solve(np.zeros((0, 2))).shape == (0, 2)
+    assert ow.linalg.solve(empty, np.zeros((0, 2))).shape == (0, 2)
+    sign, logarithm = ow.linalg.slogdet(empty)
+    assert (float(sign), float(logarithm)) == (1.0, 0.0)
+
+
+def test_eigenvalues_with_a_mass_matrix_and_its_inverse() -> None:
+    a = np.diag(np.arange(2.0, 14.0)) + np.eye(12, k=1) + np.eye(12, k=-1)
+    mass = np.arange(1.0, 13.0)
+    options = {"M": ow.asarray(np.diag(mass), format="csc"), "Minv": ow.asarray(np.diag(1 / mass), format="csc")}
+    got = ow.linalg.eigsh(ow.asarray(a, format="csc"), k=2, return_eigenvectors=False, **options)
+    want = np.linalg.eigvalsh(a / np.sqrt(np.outer(mass, mass)))[-2:]
+    np.testing.assert_allclose(np.sort(np.asarray(got)), want)

@@ -89,6 +89,21 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "delete": lambda a, v, w: np.delete(a, [0, 2], axis=1),
     "insert": lambda a, v, w: np.insert(a, 2, 7.0, axis=1),
     "insert several": lambda a, v, w: np.insert(v, [1, 4], [7.0, 8.0]),
+    "insert the same in every row": lambda a, v, w: np.insert(a, [1, 3], [7.0, 8.0], axis=1),
+    "insert several at one place": lambda a, v, w: np.insert(a, [1], [7.0, 8.0], axis=1),
+    "insert a column of each": lambda a, v, w: np.insert(a, [1, 3], np.arange(4.0)[:, None], axis=-1),
+    "insert rows at one place": lambda a, v, w: np.insert(a, 1, np.arange(10.0).reshape(2, 5), axis=0),
+    "insert nothing": lambda a, v, w: np.insert(a, [], 7.0, axis=0),
+    "insert beside a mask": lambda a, v, w: np.insert(a, np.array([False, True, False, False, False]), 7.0, axis=1),
+    "delete nothing": lambda a, v, w: np.delete(a, [], axis=1),
+    "partition": lambda a, v, w: np.partition(a, range(5)),
+    "real_if_close of integers": lambda a, v, w: np.real_if_close(w),
+    "pad by a dict": lambda a, v, w: np.pad(a, {-1: 2, 0: (1, 0)}),
+    "pad by nothing": lambda a, v, w: np.pad(a, 0),
+    "nansum of integers": lambda a, v, w: np.nansum(w, where=np.arange(6) > 1, initial=3),
+    "nanmax of integers": lambda a, v, w: np.nanmax(w, initial=1),
+    "dtype of a ufunc": lambda a, v, w: np.add(a, 2, dtype=np.float32),
+    "dtype of a ufunc and a list": lambda a, v, w: np.add(a, [1, 2, 3, 4, 5], dtype=np.float64),
     "rot90": lambda a, v, w: np.rot90(a),
     "rot90, backward": lambda a, v, w: np.rot90(a, -1),
     "fliplr": lambda a, v, w: np.fliplr(a),
@@ -309,3 +324,27 @@ def test_the_determinant_of_a_matrix_with_nan_is_nan() -> None:
     x = np.diag([1.0, np.nan, 2.0])
     assert np.isnan(ow.linalg.det(ow.asarray(x, format="csr")).item())
     assert np.isnan(ow.linalg.slogdet(ow.asarray(x, format="csr")).logabsdet.item())
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: np.subtract.reduce(x), lambda x: np.logaddexp.accumulate(x), lambda x: np.subtract.reduceat(x, [0, 2]),
+    lambda x: np.subtract.reduce(x, out=np.zeros(5)),
+])  # fmt: skip
+def test_methods_of_ufuncs_on_dense_tensors(call: Callable[[Any], Any]) -> None:
+    np.testing.assert_array_equal(np.asarray(call(ow.asarray(X))), call(X))
+
+
+def test_put_along_no_axis() -> None:
+    t, want = ow.asarray(X, format="csr"), X.copy()
+    for x in (t, want):
+        np.put_along_axis(x, np.array([1, 7]), 9.0, axis=None)
+    np.testing.assert_array_equal(t.to_numpy(), want)
+
+
+def test_ufuncs_of_lazy_tensors() -> None:
+    lazy = ow.lazy(ow.asarray(X, format="csr"))
+    made = ow.compute(np.add(lazy, lazy, dtype=np.float32)).to_numpy()
+    np.testing.assert_array_equal(made, np.add(X, X, dtype=np.float32), strict=True)
+    np.testing.assert_array_equal(ow.compute(np.multiply.outer(lazy, V)).to_numpy(), np.multiply.outer(X, V))
+    np.add(lazy, X, out=(out := np.zeros_like(X)))
+    np.testing.assert_array_equal(out, X + X)

@@ -136,6 +136,8 @@ def _indices_along(obj: Any, extent: int) -> Any:
     if isinstance(obj, slice):
         return np.arange(extent)[obj]
     indices = np.asarray(obj.to_numpy() if isinstance(obj, Tensor) else obj)
+    if not indices.size and isinstance(obj, list | tuple):
+        return indices.astype(np.intp)
     return np.flatnonzero(indices) if indices.dtype == bool else indices
 
 
@@ -160,18 +162,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     extent = t.shape[axis]
     positions = _indices_along(obj, extent)
     new = asarray(values).astype(t.dtype)
-    if positions.ndim == 0 and new.ndim:
-        new = (
-            ow.moveaxis(ow.expand_dims(new, axis=tuple(range(t.ndim - new.ndim))), 0, axis)
-            if new.ndim < t.ndim
-            else (ow.moveaxis(new, 0, axis))
-        )
-    order = np.insert(
-        np.arange(extent),
-        positions,
-        np.arange(extent, extent + max(positions.size, new.shape[axis] if new.ndim else 1)),
-    )
-    count = len(order) - extent
+    count = positions.size
+    if count == 1:  # one place takes any number of values
+        new = ow.reshape(new, (1,) * (t.ndim - new.ndim) + new.shape)
+        new = new if positions.ndim else ow.moveaxis(new, 0, axis)
+        count = new.shape[axis]
+    order = np.insert(np.arange(extent), positions, np.arange(extent, extent + count))
     shape = tuple(count if d == axis else n for d, n in enumerate(t.shape))
     return ow.take(ow.concat([t, ow.broadcast_to(new, shape)], axis=axis), order, axis=axis)
 
