@@ -25,7 +25,7 @@ class PreparedLaunch:
     operands : dense ones of these shapes and strides, where some are packed first
     """
 
-    __slots__ = ("_takes_pair", "_used", "dtype", "like", "make", "orders", "prepared_call", "short")
+    __slots__ = ("_takes_pair", "_used", "dtype", "like", "make", "orders", "prepared_call", "short", "transposed")
 
     def __init__(
         self,
@@ -36,7 +36,9 @@ class PreparedLaunch:
         operands: Sequence[torch.Tensor] | None = None,
     ) -> None:
         self.prepared_call, self.dtype = prepared, like.dtype
-        self.like = template(like.detach())
+        self.transposed = not like.is_contiguous()
+        """whether the result lies in memory as its transpose"""
+        self.like = template(like.detach().mT if self.transposed else like.detach())
         self.make = torch.zeros_like if zero else torch.empty_like
         self.short = prepared.short
         slots = (prepared.values, *prepared.slots, prepared.out)
@@ -77,13 +79,13 @@ class PreparedLaunch:
                 code = self.short(values.data_ptr(), *[x.data_ptr() for x in dense], out.data_ptr())  # type: ignore[union-attr]
             if code:
                 self.prepared_call.end(code)
-            return out
+            return out.mT if self.transposed else out
         begin = 0 if values is None else _address(values)
         if len(dense) == 1:
             self.prepared_call.start_one(begin, _address(dense[0]), _address(out))
         else:
             self.prepared_call.start(begin, [_address(x) for x in dense], _address(out))
-        return out
+        return out.mT if self.transposed else out
 
 
 def _order(x: torch.Tensor, last: int | None) -> Order | None:

@@ -137,7 +137,11 @@ def _keep_launch(
     s: Storage, key: Any, spec: Product, valued: bool, dense: Sequence[torch.Tensor], result: torch.Tensor
 ) -> None:
     """Keep the launch of a product that has just run, with the structure, where it is one for all values."""
-    if compute_scalar(spec.scalar) != spec.scalar or s.device != "cpu" or not result.is_contiguous():
+    if (
+        compute_scalar(spec.scalar) != spec.scalar
+        or s.device != "cpu"
+        or not (result.is_contiguous() or result.mT.is_contiguous())
+    ):
         return
     stmt = statement_of(spec.at, spec.dense, spec.out, valued)
     views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
