@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import warnings
 from collections.abc import Callable
@@ -74,6 +75,22 @@ def test_integers_by_zero() -> None:
     a, b = ow.asarray(x, format="coo"), ow.asarray(y, format="coo")
     for op in (operator.floordiv, operator.mod):
         assert said(lambda: op(a, b)) == said(lambda: op(x, y)) == {"divide by zero"}  # noqa: B023
+
+
+def test_integers_by_an_array_with_and_without_a_zero() -> None:
+    """NumPy warns of a zero in the divisor, wherever it is, and of nothing else."""
+    x, y = np.arange(-3, 3).reshape(2, 3), np.arange(1, 7).reshape(2, 3)
+    zero = y - 1
+    with np.errstate(all="raise"):
+        for left, right in itertools.product(("csr", "dense", "coo", None), repeat=2):
+            for op in (operator.floordiv, operator.mod):
+                t, divisor, by_zero = (
+                    z if f is None else ow.asarray(z, format=f) for z, f in ((x, left), (y, right), (zero, right))
+                )
+                found = op(t, divisor)
+                np.testing.assert_array_equal(found.to_numpy() if isinstance(found, ow.Tensor) else found, op(x, y))
+                with pytest.raises(FloatingPointError, match="divide by zero"):
+                    op(t, by_zero)
 
 
 def test_broadcasting_and_expressions() -> None:

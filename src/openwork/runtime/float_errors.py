@@ -25,7 +25,7 @@ from ..storage.storage import Storage
 from .values import apply_with_warnings
 from .zero_annihilation import FINITE, bounded
 
-__all__ = ["WarningSource", "is_small", "report", "report_dense", "warning_source"]
+__all__ = ["WarningSource", "is_small", "report", "report_dense", "report_integers", "warning_source"]
 
 _SILENT = with_trait("silent")
 _LARGEST = 2**62
@@ -71,7 +71,7 @@ def report(e: Expression, dims: Mapping[str, Dims], operands: Mapping[str, Stora
     if warning_source(e, result.scalar, result.fill_value, result.library) is WarningSource.NEVER:
         return
     if result.scalar[0] in "iu":
-        _report_integers(e, operands, result)
+        report_integers(e, operands, numpy_dtype(result.scalar))
         return
     finite_fill = abs(result.fill_value) < FINITE
     if (finite_fill and _is_finite(result.values)) or _are_warnings_off():
@@ -87,7 +87,11 @@ def report(e: Expression, dims: Mapping[str, Dims], operands: Mapping[str, Stora
 
 def report_dense(e: Expression, operands: Mapping[str, Any], result: Any) -> None:
     """NumPy's warnings for a dense result of storages and dense arrays, which are aligned at the last dimension."""
-    if not isinstance(result, np.ndarray) or result.dtype.kind not in "fc" or _are_warnings_off():
+    if not isinstance(result, np.ndarray) or _are_warnings_off():
+        return
+    if result.dtype.kind in "iu":
+        report_integers(e, operands, result.dtype)
+    if result.dtype.kind not in "fc":
         return
     nonfinite = ~np.isfinite(result)
     if not nonfinite.any():
@@ -120,14 +124,15 @@ def _size(shape: tuple[int, ...]) -> int:
     return size
 
 
-def _report_integers(e: Expression, operands: Mapping[str, Storage], result: Storage) -> None:
+def report_integers(e: Expression, operands: Mapping[str, Any], dtype: Any) -> None:
     """x // 0 and x % 0 of integers are 0, with NumPy's warning."""
     if not (isinstance(e, Apply) and e.op in ("floordiv", "mod") and isinstance(e.args[1], Access)):
         return
     divisor = operands[e.args[1].tensor]
-    unspecified = not divisor.fill_value and length(divisor.values) < _size(divisor.shape)
-    if unspecified or not np.all(to_numpy(divisor.values)):
-        one = np.ones(1, numpy_dtype(result.scalar))
+    is_storage = isinstance(divisor, Storage)
+    unspecified = is_storage and not divisor.fill_value and length(divisor.values) < _size(divisor.shape)
+    if unspecified or not np.all(to_numpy(divisor.values if is_storage else divisor)):
+        one = np.ones(1, dtype)
         apply_with_warnings(e.op, one, one * 0)
 
 

@@ -18,7 +18,7 @@ from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_arra
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...runtime.contract import sample
 from ...runtime.conversion.remap import canonical, has_gaps
-from ...runtime.float_errors import report, report_dense
+from ...runtime.float_errors import report, report_dense, report_integers
 from ...runtime.gradient_hook import differentiable, rule
 from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
@@ -322,7 +322,9 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     if keeps_structure:
         result_storage = sample(stmt, {"A": s, "D": strided(squeezed)}, scalar)
         result_storage = result_storage if zero_annihilates else add_nonfinite(op, result_storage, s.scalar, array)
-        if (
+        if isinstance(array, np.ndarray) and result_storage.scalar[0] in "iu":
+            report_integers(pair, {"A": s, "D": array}, numpy_dtype(result_storage.scalar))
+        elif (
             isinstance(array, np.ndarray)
             and result_storage.scalar not in ("bool", "bf16")
             and not bounded(result_storage.values, FINITE)
