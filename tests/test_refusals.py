@@ -94,6 +94,8 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "quantile: q of dtype complex128": (ow.DTypeError, lambda: ow.quantile(V, 0.5j)),
     "format (i, j) -> (i : dense, j : compressed) has 2 dimensions, the tensor 3": (ow.ShapeError, lambda: T.asformat(A.format)),
     "tobsr: blocksize is a pair of integers; got (2,)": (ow.ShapeError, lambda: A.tobsr(blocksize=(2,))),
+    "backward needs torch values": (ow.UnsupportedError, lambda: A.backward()),
+    "solve: expected a matrix; got shape (4,)": (ow.ShapeError, lambda: linalg.solve(V, np.ones(4))),
     "setdiag: expected a matrix; got shape (4,)": (ow.ShapeError, lambda: V.setdiag(1.0)),
     "unpickling: expected a Storage; got: int": (
         ow.InvariantError, lambda: A.__reduce__()[0](3, *A.__reduce__()[1][1:])

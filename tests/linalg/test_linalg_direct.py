@@ -50,6 +50,15 @@ def test_solve(spec: str) -> None:
     close(np.array(linalg.slogdet(t)), np.array(np.linalg.slogdet(a)))
 
 
+@pytest.mark.parametrize("spec", ["csr", "coo", "dia"])
+def test_solve_of_tridiagonal_systems(spec: str) -> None:
+    """`solve` finds the three diagonals by itself."""
+    a = np.diag(np.arange(3.0, 12)) - np.eye(9, k=1) + np.eye(9, k=-1) / 2
+    t = tensor(a, spec)
+    for b in (np.arange(9.0), np.arange(18.0).reshape(9, 2), np.arange(36.0).reshape(2, 9, 2)):
+        close(linalg.solve(t, b), np.linalg.solve(a, b))
+
+
 @pytest.mark.parametrize("spec", SQUARE[::2])
 @pytest.mark.parametrize("lower", [True, False])
 def test_solve_triangular(spec: str, lower: bool) -> None:
@@ -183,8 +192,9 @@ def test_errors() -> None:
     t = tensor(regular(4), "csr")
     with pytest.raises(np.linalg.LinAlgError, match=r"element \(1, 1\) of the diagonal is 0"):
         linalg.solve_triangular(tensor(np.diag([1.0, 0, 2]), "csr"), np.ones(3))
-    with pytest.raises(ow.ShapeError, match=r"right side \(3,\)\n  expected 4 rows; got 3"):
-        linalg.solve(t, np.ones(3))
+    for solve in (linalg.solve, linalg.solve_triangular):
+        with pytest.raises(ow.ShapeError, match=r"right side \(3,\)\n  expected 4 rows; got 3"):
+            solve(t, np.ones(3))
     with pytest.raises(ow.ShapeError, match=r"expected square matrices; got shape \(2, 3\)\n  help: lsqr"):
         linalg.solve(ow.zeros((2, 3)), np.ones(2))
     with pytest.raises(ow.ShapeError, match=r"factorized: expected one matrix; got shape \(2, 2, 2\)"):

@@ -70,6 +70,15 @@ def test_masks_broadcast_and_what_no_element_takes_part_in_is_missing() -> None:
     got = ow.masked.logaddexp(a, b, input_mask=part, other_mask=part)
     agree(got, torch.masked.logaddexp(a, b, input_mask=part, other_mask=part), part)
     assert ow.masked.sum(a, dtype=torch.float64).dtype == torch.float64
+    assert (got.dtype, ow.masked.logaddexp(a, b, dtype=torch.float64).dtype) == (torch.float32, torch.float64)
+    held = ow.masked_tensor(a, part)
+    assert held.expand(2, -1).filled(0).to_dense().tolist() == [[-100.0, 0.0, -300.0]] * 2
+    for reduction in ("mean", "sum", "none"):
+        loss = ow.masked.mse_loss(held, b, reduction=reduction)
+        want = torch.nn.functional.mse_loss(a[part], b[part], reduction=reduction)
+        assert torch.equal(loss.filled(0).to_dense()[part] if reduction == "none" else loss.filled(0).to_dense(), want)
+    with pytest.raises(ow.UnsupportedError, match="reduction 'median'"):
+        ow.masked.mse_loss(held, b, reduction="median")
 
 
 def test_gradients_reach_what_takes_part() -> None:

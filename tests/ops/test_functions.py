@@ -244,3 +244,21 @@ def test_diagonals_beyond_any_matrix_are_empty() -> None:
     for k in (2**63, -(2**63) - 1, 10**30):
         assert ow.eye(3, k=k).nse == 0
         assert ow.eye(0, k=k).shape == (0, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_dtypes_that_are_computed_in_others(dtype: str) -> None:
+    x = np.array([[0, 1.5, 0], [2, 0, -3]], dtype)
+    t = ow.asarray(x, format="csr")
+    assert ow.erf(t).dtype == dtype
+    for _ in range(4):
+        same(ow.mean(t, axis=1), x.mean(1))
+        same(ow.mean(t, axis=0), x.mean(0))
+    same(np.identity(3, dtype=dtype, like=t), np.identity(3, dtype))
+
+
+def test_batches_without_rows() -> None:
+    for shape in ((2, 0, 3), (0, 2, 3), (2, 3, 0)):
+        t = ow.asarray(np.zeros(shape), format="(b, i, j) -> (b : batch, i : dense, j : compressed)")
+        t.check()
+        same(t.asformat("coo").asformat(t.format), np.zeros(shape))

@@ -606,3 +606,13 @@ def test_duplicates_are_summed_before_what_is_not_linear(name: str, axis: int) -
     x = np.arange(1, 6) / 4
     got = ow.compute(ow.sum(LINEAR[name](ow.lazy(a), x), axis=axis))
     np.testing.assert_allclose(to_numpy(got), LINEAR[name](a.to_numpy(), x).sum(axis))
+
+
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo"])
+def test_masked_products_on_either_side(spec: str) -> None:
+    """The product of two sparse matrices times a third one, which says where it is formed."""
+    a, b, mask = (
+        ow.asarray(np.where(RNG.random((6, 6)) < 0.4, RNG.random((6, 6)), 0.0), format=f) for f in ("csr", "csr", spec)
+    )
+    both(lambda m, x, y: (x @ y) * m, mask, a, b)
+    both(lambda m, x, y: m * (x @ y), mask, a, b)

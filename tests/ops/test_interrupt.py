@@ -16,6 +16,7 @@ import openwork as ow
 from openwork.codegen import pool
 from openwork.codegen.executable import Executable
 from openwork.interruptible import here
+from openwork.runtime import overrides
 from openwork.runtime import single_operand as drive
 from openwork.runtime.contraction import prepared, spgemm
 
@@ -132,3 +133,13 @@ def test_waves_run_every_range(count: int, monkeypatch: pytest.MonkeyPatch) -> N
     recorder: Any = Recorder()
     pool.parallel(recorder, (), list(range(0, 10 * count + 1, 10)))
     assert ran == [(10 * t, 10 * t + 10) for t in range(count)]
+
+
+def test_calls_of_lists_are_asked_whether_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(overrides, "is_long", lambda args: bool(asked.append(args)))
+    t = ow.asarray(np.eye(2), format="csr")
+    for call in (lambda: ow.concat([t, t]), lambda: ow.stack((t, t))):
+        asked.clear()
+        call()
+        assert asked

@@ -203,3 +203,13 @@ def test_no_gradient_is_lost() -> None:
     t = ow.asarray(torch.from_numpy(X.copy()), format="csr").requires_grad_()
     with pytest.raises(ow.UnsupportedError, match="no gradient"):
         np.fmax(t, 1.0)
+
+
+@pytest.mark.parametrize("ufunc", [np.logaddexp, np.arctan2, np.heaviside], ids=lambda f: f.__name__)
+def test_methods_of_ufuncs_that_are_no_operation_take_dense_tensors(ufunc: np.ufunc) -> None:
+    t, sparse = ow.asarray(X, format="dense"), ow.asarray(X, format="csr")
+    np.testing.assert_array_equal(np.asarray(ufunc.accumulate(t, axis=1)), ufunc.accumulate(X, axis=1))
+    np.testing.assert_array_equal(np.asarray(ufunc.outer(t, Y)), ufunc.outer(X, Y))
+    np.testing.assert_array_equal(np.asarray(ufunc.reduceat(t, [0, 2, 1])), ufunc.reduceat(X, [0, 2, 1]))
+    with pytest.raises(ow.UnsupportedError, match="does not take a sparse tensor"):
+        ufunc.accumulate(sparse)

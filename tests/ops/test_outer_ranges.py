@@ -18,6 +18,7 @@ X = np.where(_draw.random((31, 26)) < 0.7, 0, _draw.standard_normal((31, 26)).ro
 X[5] = X[6, 3] = X[30, 25] = np.nan
 CALLS: dict[str, Callable[[Any], Any]] = {
     **{f"norm {p}, {a}": lambda t, p=p, a=a: linalg.norm(t, p, axis=a) for p in (1, 2.5, -np.inf) for a in (0, 1)},
+    **{f"matrix norm {p}": lambda t, p=p: linalg.matrix_norm(t.asformat("dense") if t.fill_value else t, ord=p) for p in (1, -1, np.inf, -np.inf)},
     "norm": linalg.vector_norm, "norm inf": lambda t: linalg.vector_norm(t, ord=np.inf), "argmax": ow.argmax,
     "argmin": lambda t: ow.argmin(ow.nan_to_num(t)), "argmax 0": lambda t: ow.argmax(t, axis=0, keepdims=True),
     "argmin 1": lambda t: ow.argmin(t, axis=1), "argmax of stored": lambda t: t.argmax(axis=1, explicit=True),

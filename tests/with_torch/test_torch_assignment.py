@@ -181,10 +181,16 @@ def test_stacks_of_systems() -> None:
     values, b = t.values.clone().requires_grad_(), torch.linspace(1, 2, 20, dtype=torch.float64).reshape(2, 5, 2)
     torch.testing.assert_close(ow.linalg.solve(over(t, values), b), torch.linalg.solve(t.to_dense(), b))
     assert gradcheck(lambda v, r: ow.linalg.solve(over(t, v), r), (values, b.requires_grad_()), fast_mode=True)
-    for matrix, sides in ((over(t, values), b), (over(t, values)[0], b[0])):  # of Tensors alone a Tensor
+    for matrix, sides in (
+        (over(t, values), b),
+        (over(t, values), b[0, :, 0]),
+        (over(t, values)[0], b[0]),
+    ):  # of Tensors alone a Tensor
         found, plain = ow.linalg.solve(matrix, ow.asarray(sides)), ow.linalg.solve(matrix, sides)
         assert (type(found), type(plain)) == (ow.Tensor, torch.Tensor)
         torch.testing.assert_close(found.to_dense(), plain)
+        one_by_one = torch.linalg.solve(matrix.to_dense(), sides[:, None])[..., 0] if sides.ndim == 1 else plain
+        torch.testing.assert_close(plain, one_by_one)
 
 
 def test_dropout() -> None:

@@ -108,6 +108,15 @@ def test_whole_numbers_and_halves() -> None:
     compare(torch.cov(t.to(torch.complex128)), torch.cov(whole.to(torch.complex128)), 1e-9)
 
 
+def test_operands_of_few_elements() -> None:
+    one, row = torch.tensor(5.0), torch.tensor([[1.0, -2.0, 3.0]])
+    for index in (torch.tensor(0), torch.tensor([0]), torch.tensor([0, 0, 0])):
+        compare(torch.gather(ow.asarray(one), 0, index), torch.gather(one, 0, index))
+    for slope in (torch.tensor([0.25]), torch.tensor([0.25, 0.5, 1.0])):
+        compare(torch.nn.functional.prelu(row, ow.asarray(slope)), torch.nn.functional.prelu(row, slope))
+        compare(torch.nn.functional.prelu(ow.asarray(row), slope), torch.nn.functional.prelu(row, slope))
+
+
 def test_sums_of_uint8_are_int64_as_torch_has_them() -> None:
     x = torch.tensor([[200, 0, 100], [0, 0, 255]], dtype=torch.uint8)
     t = ow.asarray(x, format="csr")

@@ -10,6 +10,7 @@ import torch
 from torch_name_samples import OPTIONS, OTHERWISE, X, difference, samples
 
 import openwork as ow
+from openwork.torch.functions.registry import FUNCTIONS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
@@ -146,3 +147,10 @@ def test_optimizers_of_torch_say_what_to_hand_over() -> None:
     for leaf in (ow.asarray(D, format="csr"), ow.masked_tensor(D, D > 0)):
         with pytest.raises(TypeError, match=r"whose leaf is \w\.values"):
             torch.optim.SGD([leaf], lr=0.1)
+
+
+def test_functions_that_torch_has_no_method_of_are_none() -> None:
+    t = ow.asarray(torch.eye(3), format="csr")
+    for name in FUNCTIONS:
+        if not hasattr(torch.Tensor, name) and name not in dir(ow.Tensor):
+            assert not hasattr(t, name), name

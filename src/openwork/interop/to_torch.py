@@ -81,11 +81,10 @@ def _target_format(t: Tensor, kind: str) -> Any:
     dense = 0 if t.format.is_dense else t.dense_dim
     if kind == "coo":
         return coo(t.ndim, dense=dense)
-    batch = t.batch_dim
-    if t.ndim - batch - dense != 2:
-        batch, dense = min(batch, max(t.ndim - 2, 0)), max(t.ndim - 2 - min(batch, max(t.ndim - 2, 0)), 0)
     if t.ndim < 2:
         raise UnsupportedError(f"to_torch: {kind} of rank {t.ndim}\n  supported: rank 2 and more, or 'coo'")
+    batch = min(t.batch_dim, t.ndim - 2)
+    dense = t.ndim - 2 - batch
     if kind in ("csr", "csc"):
         return parse(kind, t.ndim, batch=batch, dense=dense)
     block = t.format.blocksize or (1, 1)

@@ -196,7 +196,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         b = b.coalesce()
     stored = a.asformat("dense")._storage if a.format.is_dense else a.asformat(coo(1))._storage
     sorted_values = plain_values(stored.values, scalar)
-    if sorter is not None or not a.format.is_dense:
+    if sorter is not None:
         sorted_values = np.sort(sorted_values)
     queries = np.append(plain_values(b.values, scalar), plain_values(np.asarray([b.fill_value]), scalar))
     ranks = np.searchsorted(sorted_values, queries, side).astype(np.int64)  # type: ignore[call-overload]
