@@ -343,6 +343,8 @@ def test_operations_take_memory_for_their_results_alone(tmp_path: Path, monkeypa
         "nansum": lambda: ow.nansum(t, axis=0), "nanmax": lambda: ow.nanmax(t, axis=1),
         "nanmean": lambda: ow.nanmean(t), "column": lambda: t[:, 7], "columns": lambda: t[:, 7:20],
         "list of columns": lambda: t[:, [3, 1, 70]], "rows of the transpose": lambda: t.T[100:110],
+        "trace": lambda: ow.trace(t), "diagonal": lambda: ow.diagonal(t, offset=3), "median": lambda: ow.median(t, axis=1),
+        "quantiles": lambda: ow.quantile(t, [0.2, 0.7], axis=1), "nanmedian": lambda: ow.nanmedian(t.T, axis=0),
     }  # fmt: skip
     for name, call in calls.items():
         call()
@@ -351,6 +353,38 @@ def test_operations_take_memory_for_their_results_alone(tmp_path: Path, monkeypa
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < nbytes / 8, (name, peak, nbytes)
+
+
+@pytest.mark.parametrize("format", ["coo", "dia", "csf"])
+def test_other_formats_take_memory_for_a_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
+    rng = np.random.default_rng(0)
+    band = np.triu(np.tril(rng.integers(1, 9, (600, 600)), 30), -30).astype(float)
+    cube = np.where(rng.random((60, 20, 30)) < 0.5, 0.0, rng.integers(1, 9, (60, 20, 30)))
+    X = cube if format == "csf" else band
+    calls: dict[str, Callable[[Any], Any]] = {
+        "trace": lambda t: ow.trace(t, offset=2), "diagonal": lambda t: ow.diagonal(t, offset=-5),
+        "rows": lambda t: t[10:40], "every 50th row": lambda t: t[::-50], "a row": lambda t: t[7],
+    }  # fmt: skip
+    if format == "csf":
+        calls |= {
+            "trace of others": lambda t: ow.trace(t, axis1=1, axis2=2),
+            "diagonal of others": lambda t: ow.diagonal(t, offset=4, axis1=2, axis2=1),
+            **{f"ttv {d}": lambda t, d=d: ow.ttv(t, np.arange(t.shape[d]) + 1.0, d) for d in range(3)},
+            "ttm": lambda t: ow.ttm(t, np.ones((30, 2)), 2), "median": lambda t: ow.median(t, axis=(1, 2)),
+        }  # fmt: skip
+    ow.write(tmp_path / "t.ow", ow.asarray(X, format=format))
+    expected = [call(ow.asarray(X, format=format)) for call in calls.values()]
+    monkeypatch.setattr("openwork.runtime.outer_ranges.STEP", 1000)
+    t = ow.open(tmp_path / "t.ow")
+    for (name, call), right in zip(calls.items(), expected, strict=True):
+        found = call(t)
+        assert found.format == right.format, name
+        np.testing.assert_allclose(found.to_numpy(), right.to_numpy(), err_msg=name)
+        tracemalloc.start()
+        found = call(t)
+        now, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak - 3 * now < t.nbytes / 4, (name, now, peak, t.nbytes)
 
 
 def test_verify_in_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,8 +36,8 @@ from ..tensor.tensor import Tensor
 from .result_format import ROOM, fits
 
 __all__ = [
-    "SparseReduction", "StoredFibres", "from_fibre_values", "in_kept_format", "reduced_fibres", "remember_fibres",
-    "sparse_reduction", "stored_fibres",
+    "SparseReduction", "StoredFibres", "from_fibre_values", "in_format", "in_kept_format", "reduced_fibres",
+    "remember_fibres", "sparse_reduction", "stored_fibres",
 ]  # fmt: skip
 
 Ints = np.ndarray[Any, np.dtype[Any]]
@@ -143,7 +143,7 @@ def from_fibre_values(
     """
     values = flat(values)
     s = Storage.over(_structure(crd, shape, order, values), scalar_of(values), fill, values)
-    return Tensor._from_storage(_in_format(s, target))
+    return Tensor._from_storage(in_format(s, target))
 
 
 def _structure(crd: Sequence[Ints], shape: Sequence[int], order: Sequence[int], like: Any) -> Structure:
@@ -157,7 +157,7 @@ def _structure(crd: Sequence[Ints], shape: Sequence[int], order: Sequence[int], 
     return Structure(tuple(extent_of[d] for d in range(len(shape))), format, pos, arrays)
 
 
-def _in_format(s: Storage, target: Format) -> Storage:
+def in_format(s: Storage, target: Format) -> Storage:
     return convert(s, target if fits(target, s.shape, length(s.values)) else coo(len(s.shape)))
 
 
@@ -213,9 +213,9 @@ class SparseReduction:
         gather = recall(s, _IN_FORMAT)
         if gather is not None:
             return Tensor._from_storage(gather(s))
-        result = _in_format(s, p.target)
+        result = in_format(s, p.target)
         if p.rows is not None:
-            learn(s, _IN_FORMAT, result, lambda numbers: _in_format(numbers, p.target))
+            learn(s, _IN_FORMAT, result, lambda numbers: in_format(numbers, p.target))
         return Tensor._from_storage(result)
 
 
@@ -329,4 +329,4 @@ def in_kept_format(result: Tensor, t: Tensor, axes: tuple[int, ...], keepdims: b
     """The reduction of a tensor over axes in the format that it has by the rule; dense ones as they are."""
     dims = tuple(d for d in range(t.ndim) if keepdims or d not in axes)
     target = kept_format(t.format, dims, 0, axes if keepdims else ())
-    return result if target is None else Tensor._from_storage(_in_format(result._storage, target))
+    return result if target is None else Tensor._from_storage(in_format(result._storage, target))

@@ -276,6 +276,7 @@ def _remap_selection(storage: Storage, like: Format, selection: Selection) -> Te
     joined = _remap_ranges(storage, like, selection)
     if joined is not None:
         return joined
+    storage = _range_of_integer(storage, selection)
     program = Program()
     write_selection(program, selection, storage)
     if not selection.shape:
@@ -285,19 +286,21 @@ def _remap_selection(storage: Storage, like: Format, selection: Selection) -> Te
 
 
 def _remap_ranges(storage: Storage, like: Format, selection: Selection) -> Tensor | None:
-    """The same range by range, where the selection leaves the outermost dimension whole; None where it does not."""
+    """The same range by range, where the selection has a slice of the outermost dimension; None where it does not."""
     found = ranges_of(storage)
-    if found is None or Axis(found[0]) not in selection.axes or not selection.spans[found[0]].covers(
-        storage.shape[found[0]]
-    ):  # fmt: skip
+    if found is None or Axis(found[0]) not in selection.axes or not selection.spans[found[0]].count:
         return None
     d, ranges = found
+    span = selection.spans[d]
     r, ndim = selection.axes.index(Axis(d)), len(selection.shape)
     order = [r, *(k for k in range(ndim) if k != r)]
     parts = []
-    for first, last in ranges:
-        part = replace(selection, spans={**selection.spans, d: Span(0, 1, last - first)})
-        part.shape = (*selection.shape[:r], last - first, *selection.shape[r + 1 :])
+    for first, last in ranges if span.step > 0 else reversed(ranges):
+        inside = _within(span, first, last)
+        if not inside.count:
+            continue
+        part = replace(selection, spans={**selection.spans, d: inside})
+        part.shape = (*selection.shape[:r], inside.count, *selection.shape[r + 1 :])
         program, source = Program(), slice_range(storage, first, last)
         write_selection(program, part, source)
         selected = remap([(source, program)], part.shape, "indexing").permute(order)
@@ -306,6 +309,24 @@ def _remap_ranges(storage: Storage, like: Format, selection: Selection) -> Tenso
     if joined is None:
         return None
     return to_result_format(joined.permute(np.argsort(order).tolist()), like)
+
+
+def _range_of_integer(storage: Storage, selection: Selection) -> Storage:
+    """Of a large storage the range that has the one coordinate of the outermost dimension that is taken."""
+    found = ranges_of(storage)
+    if found is None or found[0] not in selection.integers:
+        return storage
+    d, ranges = found
+    first, last = next(r for r in ranges if r[0] <= selection.integers[d] < r[1])
+    selection.integers[d] -= first
+    return slice_range(storage, first, last)
+
+
+def _within(span: Span, first: int, last: int) -> Span:
+    """The coordinates of a span from `first` to `last` - 1, counted from `first`."""
+    low, high = (first, last) if span.step > 0 else (last - 1, first - 1)
+    begin, end = (min(max(-((span.start - x) // span.step), 0), span.count) for x in (low, high))
+    return Span(span.start + begin * span.step - first, span.step, end - begin)
 
 
 def write_selection(program: Program, selection: Selection, storage: Storage) -> None:

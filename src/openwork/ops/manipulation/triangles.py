@@ -14,6 +14,7 @@ from ...integers import integer
 from ...runtime.conversion.remap import Program, on_host
 from ...runtime.leading_slice import FEW, pick
 from ...runtime.operation import operation
+from ...runtime.outer_ranges import ranges_of, slice_range
 from ...runtime.prepared_moves import is_plain, recall
 from ...storage.buffers import Array, as_array, itemsize, length
 from ...storage.scalars import python_scalar
@@ -149,6 +150,10 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
                 keep(s.plans.moves, key, picked)
             return Tensor._from_storage(picked(s))
 
+    found = ranges_of(s) if type(t) is Tensor else None
+    if found is not None:
+        return _diagonal_of_ranges(t, offset, i, j, *found)
+
     def write(program: Program) -> None:
         program.test(f"x{j} - x{i} == {program.number(offset)}")
         for d in others:
@@ -159,6 +164,19 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
         program.coordinates.append(f"x{i} - {program.number(rows)}")
 
     return remap_one(t, shape, "diagonal", write, lambda a: np.diagonal(a, offset, i, j))
+
+
+def _diagonal_of_ranges(t: Tensor, offset: int, i: int, j: int, outer: int, ranges: list[tuple[int, int]]) -> Tensor:
+    """The diagonal of a large tensor, range by range of its outermost dimension: parts of it, one behind the other."""
+    parts = []
+    for first, last in ranges:
+        moved = offset + first if outer == i else offset - first if outer == j else offset
+        part = Tensor._from_storage(slice_range(t._storage, first, last))
+        parts.append(diagonal(part, offset=moved, axis1=i, axis2=j))
+    place = t.ndim - 2 if outer in (i, j) else outer - (i < outer) - (j < outer)
+    joined: Any = np.concatenate(parts, axis=place)
+    out: Tensor = joined.asformat(parts[0].format)
+    return out
 
 
 def _walked_after(t: Tensor, d: int, outer_dim: int) -> bool:

@@ -11,17 +11,21 @@ dense, the result is a dense array, as that of `A @ x`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from ...compiler.schedule.kept_format import kept_format
 from ...format import format as parse
+from ...format.format import Format
+from ...runtime.outer_ranges import ranges_of, slice_range
 from ...storage.buffers import as_array, is_array, length, to_numpy
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
-from ..stored_fibres import from_fibre_values, stored_fibres
+from ..reductions.by_ranges import folded
+from ..stored_fibres import from_fibre_values, in_format, stored_fibres
 from .matmul import matmul
 
 __all__ = ["fibre_product"]
@@ -43,14 +47,45 @@ def fibre_product(t: Any, array: Any, left: str, right: str, output: str) -> Ten
     target = kept_format(t.format, tuple(kept_dims), len(free))
     if target is None:
         return None
+    natural = [left[d] for d in kept_dims] + free
+    out = _by_ranges(t, array, left, right, natural, target)
+    out = _product(t, array, left, right, natural, target) if out is None else out
+    return Tensor._from_storage(out._storage.permute([natural.index(c) for c in output]))
+
+
+def _by_ranges(
+    t: Tensor, array: Any, left: str, right: str, natural: list[str], target: Format
+) -> Tensor | None:  # fmt: skip
+    """`_product` range by range of a large tensor: joined where its outermost dimension stays, else added up; None of a
+    small one."""
+    found = ranges_of(t._storage) if isinstance(array, np.ndarray) else None
+    if found is None:
+        return None
+    letter = left[found[0]]
+
+    def parts() -> Iterator[Tensor]:
+        for first, last in found[1]:
+            key = tuple(slice(first, last) if c == letter else slice(None) for c in right)
+            part = Tensor._from_storage(slice_range(t._storage, first, last))
+            yield _product(part, array[key], left, right, natural, target)
+
+    if letter in natural:
+        joined: Any = np.concatenate(list(parts()), axis=natural.index(letter))
+    else:
+        joined = folded(parts(), add, lambda x: int(x.nse))
+    return Tensor._from_storage(in_format(joined._storage, target))
+
+
+def _product(t: Tensor, array: Any, left: str, right: str, natural: list[str], target: Format) -> Tensor:
+    """The product, its dimensions those of the tensor that stay and then those of the array."""
+    kept_dims, free = [d for d, c in enumerate(left) if c not in right], [c for c in right if c not in left]
+    extent_of = dict(zip(left, t.shape, strict=True))
     fibres = stored_fibres(t, kept_dims, in_order=True)
     product = matmul(_as_csr(fibres.rows), _matricize(array, [left[d] for d in fibres.reduced], free, right))
     extents = {**extent_of, **dict(zip(right, array.shape, strict=True))}
     letters = [left[d] for d in fibres.kept] + free
-    natural = [left[d] for d in kept_dims] + free
     order = [natural.index(c) for c in letters]
-    out = from_fibre_values(product, fibres.crd, [extents[c] for c in letters], order, 0, target)
-    return Tensor._from_storage(out._storage.permute([natural.index(c) for c in output]))
+    return from_fibre_values(product, fibres.crd, [extents[c] for c in letters], order, 0, target)
 
 
 def _as_csr(rows: Storage) -> Tensor:

@@ -17,7 +17,7 @@ from ...tensor.tensor import Tensor
 from ..axes import axes_of
 from ..stored_fibres import in_kept_format
 
-__all__ = ["by_ranges", "folds_ranges", "merged_moments", "parts_of"]
+__all__ = ["by_ranges", "folded", "folds_ranges", "keeps_ranges", "merged_moments", "parts_of"]
 
 T = TypeVar("T")
 
@@ -26,6 +26,12 @@ def folds_ranges(t: Tensor, axes: tuple[int, ...]) -> bool:
     """Whether a tensor is so large that it is walked in ranges of a dimension that the axes reduce."""
     found = ranges_of(t._storage)
     return found is not None and found[0] in axes
+
+
+def keeps_ranges(t: Tensor, axes: tuple[int, ...]) -> bool:
+    """Whether a tensor is so large that it is walked in ranges of the one dimension that the axes leave."""
+    found = ranges_of(t._storage)
+    return found is not None and set(range(t.ndim)).difference(axes) == {found[0]}
 
 
 def parts_of(t: Tensor) -> Iterator[Tensor]:
@@ -48,7 +54,7 @@ def by_ranges(
     parts = (x.to_numpy() if x.format.is_dense else x for x in map(reduction, parts_of(t)))
     if found[0] in axes:
         assert fold is not None
-        out = _folded(parts, lambda one, other: _fold(fold, one, other), _size)
+        out = folded(parts, lambda one, other: _fold(fold, one, other), _size)
     else:
         kept = found[0] if keepdims else found[0] - sum(a < found[0] for a in axes)
         out = np.concatenate(list(parts), axis=kept)
@@ -63,7 +69,7 @@ def _size(x: Any) -> int:
     return int(x.nse if isinstance(x, Tensor) else 0)
 
 
-def _folded(parts: Iterable[T], fold: Callable[[T, T], T], size: Callable[[T], int]) -> T:
+def folded(parts: Iterable[T], fold: Callable[[T, T], T], size: Callable[[T], int]) -> T:
     """All parts folded, each with one that is about as large: of results that grow none is merged with many small."""
     stack: list[T] = []
     for part in parts:
@@ -93,4 +99,4 @@ def merged_moments(parts: Iterable[Moments]) -> Moments:
         return total, mean + delta * share, squares + other_squares + abs(delta) ** 2 * (n * share)
 
     with np.errstate(all="ignore"):
-        return _folded(parts, merged, lambda x: _size(x[2]))
+        return folded(parts, merged, lambda x: _size(x[2]))

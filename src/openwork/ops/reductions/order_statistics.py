@@ -23,6 +23,7 @@ from ..indexing.taking import take_along_axis
 from ..manipulation.shaping import expand_dims, permute_dims, reshape
 from ..sorting import Fibres, argsort, comparable_operand, sort
 from ..stored_fibres import reduced_fibres
+from .by_ranges import by_ranges, keeps_ranges
 
 __all__ = ["TopK", "median", "topk"]
 
@@ -146,6 +147,8 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
     """
     t = as_tensor(x)
     axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, "median")
+    if keeps_ranges(t, axes):
+        return by_ranges(t, axes, keepdims, None, lambda part: median(part, axis=axes, keepdims=keepdims))
     if not isdtype(t.dtype, ("real floating", "complex floating")):
         t = t.astype(np.float64 if t._storage.library == "numpy" else "float64")
     sparse = reduced_fibres(t, axes, keepdims, lambda rows, over: median(rows, axis=over))

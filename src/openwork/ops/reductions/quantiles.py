@@ -27,6 +27,7 @@ from ..manipulation.repetition import broadcast_to
 from ..manipulation.shaping import expand_dims, moveaxis, permute_dims, reshape
 from ..sorting import sort
 from ..stored_fibres import reduced_fibres
+from .by_ranges import keeps_ranges, parts_of
 from .statistics import count_nonzero
 
 __all__ = ["nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
@@ -94,6 +95,11 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
     t = asarray(x.compute() if is_lazy(x) else x)
     if isdtype(t.dtype, ("complex floating", "bool")):
         raise DTypeError(f"{operation} of {t.dtype}: elements are real numbers\n  help: abs(), or astype(float) first")
+    axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, operation)
+    if keeps_ranges(t, axes):
+        parts = [_quantile(part, q, axes, method, keepdims, operation, skip).to_numpy() for part in parts_of(t)]
+        place = -1 - len([a for a in axes if keepdims and a > min(set(range(t.ndim)).difference(axes))])
+        return Tensor._from_dense(np.concatenate(parts, axis=place))
     takes_elements = method in ("lower", "higher", "nearest", "inverted_cdf")
     to_float64 = type(q) is not float or not isdtype(t.dtype, "real floating")
     weights = _shares(q)
@@ -101,7 +107,6 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
         t = t.astype(np.result_type(np.float64) if t._storage.library == "numpy" else "float64", copy=False)
     else:
         weights = weights.astype(numpy_dtype(t._storage.scalar))
-    axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, operation)
     if not weights.ndim:
         sparse = reduced_fibres(
             t, axes, keepdims, lambda rows, over: _quantile(rows, q, over, method, False, operation, skip)
