@@ -49,6 +49,12 @@ def _unique_inverse(a: Array) -> tuple[Array, Array]:
     return found.values, found.inverse_indices
 
 
+def _take(a: Array, places: Array, axis: int) -> Array:
+    """NumPy's take, which asks whether the places are there only where an array has elements."""
+    np.arange(a.shape[axis])[places]
+    return np.take(a, places, axis=axis)
+
+
 def _quantile(a: Array, k: Any) -> Any:
     return np.quantile(a, k[0], axis=k[1]) if a.size else None  # NumPy raises an IndexError
 
@@ -64,7 +70,7 @@ REST: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[random.R
     "where": (lambda t, k: ow.where(t > 0, t, bool(k) if name_of(t) == "bool" else k), lambda a, k: _dense_where(a, k), lambda r, s: r.choice((0, 1)), "same"),
     "isclose": (lambda t, k: ow.isclose(t, k), lambda a, k: np.isclose(a, k), lambda r, s: r.choice((0.0, 1.0, math.nan)), "bool"),
     "isin": (lambda t, k: ow.isin(t, k), lambda a, k: np.isin(a, k), lambda r, s: np.array(r.sample((0, 1, 2, 3, 4), r.randint(0, 3)), "int8"), "bool"),
-    "take": (lambda t, k: ow.take(t, k[0], axis=k[1]), lambda a, k: np.take(a, k[0], axis=k[1]), lambda r, s: (np.array([r.randint(-1, 2) for _ in range(r.randint(0, 4))], int), _one(r, s)), "same"),
+    "take": (lambda t, k: ow.take(t, k[0], axis=k[1]), lambda a, k: _take(a, *k), lambda r, s: (np.array([r.randint(-1, 2) for _ in range(r.randint(0, 4))], int), _one(r, s)), "same"),
     "pad": (lambda t, k: ow.pad(t, k[0], k[1]), lambda a, k: np.pad(a, k[0], k[1]), lambda r, s: ([(r.randint(0, 2), r.randint(0, 2)) for _ in s], r.choice(("constant", "edge", "reflect", "wrap", "symmetric"))), "same"),
     "pad value": (lambda t, k: ow.pad(t, k[0], constant_values=k[1]), lambda a, k: np.pad(a, k[0], constant_values=k[1]), lambda r, s: ([(r.randint(0, 2), r.randint(0, 2)) for _ in s], r.choice((0, 1))), "same"),
     "trace": (lambda t, k: ow.trace(t, offset=k), lambda a, k: np.trace(a, offset=k), lambda r, s: r.randint(-2, 2), "sum"),
