@@ -302,9 +302,9 @@ def test_products_of_no_columns_are_empty(shape: tuple[int, int], dtype: str) ->
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_wide_rows_of_torch_go_by_slices(dtype: torch.dtype) -> None:
     rng = np.random.default_rng(2)
-    dense = torch.from_numpy(rng.integers(-3, 4, (8, 16)) * np.tile([1, 0, 0, 1], (8, 4))).to(dtype)
+    dense = torch.from_numpy(rng.integers(-3, 4, (32, 64)) * np.tile([1, 0, 0, 1], (32, 16))).to(dtype)
     a = ow.asarray(dense, format="nm(2,4)")
     for width in (300, 513):
-        x = torch.from_numpy(rng.integers(-3, 4, (16, width))).to(dtype)
+        x = torch.from_numpy(rng.integers(-3, 4, (64, width))).to(dtype)
         assert torch.equal(a @ x, (dense.double() @ x.double()).to(dtype))
-        assert torch.equal(x[:8].T.contiguous() @ a, (x[:8].T.double() @ dense.double()).to(dtype))
+        assert torch.equal(x[:32].T.contiguous() @ a, (x[:32].T.double() @ dense.double()).to(dtype))
