@@ -72,3 +72,13 @@ def _mallopt() -> Any:
     except (AttributeError, OSError, ValueError):
         glibc = None
     return getattr(ctypes.CDLL(None), "mallopt", None) if glibc else None
+
+
+def _after_fork() -> None:
+    """A child has none of the threads that may have held the lock."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
