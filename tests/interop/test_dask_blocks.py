@@ -440,6 +440,12 @@ def test_blocks_forgotten_by_the_scheduler_are_computed_again(client: Any, monke
     A = BlockMatrix(da.from_array(csr(X), chunks=(12, 20)), client=client)
     client.cancel(A.blocks.futures, force=True)
     assert np.allclose(A @ np.ones(20), X.sum(1))
+    for f in A.blocks.futures:  # as the scheduler says when a worker took them with it
+        client._handle_lost_data(f.key)
+    monkeypatch.setattr(A.blocks, "_gone", lambda: list(range(len(A.blocks.futures))))
+    A.blocks._renew(OSError())
+    assert "lost" not in [f.status for f in A.blocks.futures], "futures share the state of those before"
+    assert np.allclose(A @ np.ones(20), X.sum(1))
 
 
 def test_a_client_that_is_closed_is_an_error_of_ours(client: Any) -> None:

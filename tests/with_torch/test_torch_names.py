@@ -28,6 +28,7 @@ PARTS = 4
 """In how many parts the names are tried."""
 
 
+@pytest.mark.filterwarnings("ignore:index_reduce.. is in beta:UserWarning")
 @pytest.mark.parametrize(
     ("format", "part"),
     [

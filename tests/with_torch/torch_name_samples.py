@@ -43,6 +43,7 @@ SAMPLES: dict[str, tuple[torch.Tensor, tuple[Any, ...]]] = {
     "broadcast_to": (X, ((2, 3, 3),)), "expand": (X, (2, 3, 3)), "dot": (V, (V,)), "vdot": (V, (V,)), "ger": (V, (V,)),
     "outer": (V, (V,)), "dsplit": (CUBE, (3,)), "gather": (X, (1, OTHER_NUMBERS - 1)), "imag": (X + 2j * Y, ()),
     "index_add": (X, (0, PLACES, Y)), "index_copy": (X, (1, PLACES, Y)), "index_fill": (X, (1, PLACES[:1], 2.0)),
+    "index_reduce": (X, (0, PLACES, Y, "mean")), "scatter_reduce": (X, (1, OTHER_NUMBERS - 1, Y, "sum")),
     "index_put": (X, ((PLACES, PLACES), V)), "is_nonzero": (V[:1], ()), "cross": (X, (Y, 1)), "new_full": (X, ((2,), 1.0)), "item": (V[:1], ()),
     "masked_fill": (X, (MASK, 2.0)), "masked_scatter": (X, (MASK, Y)), "narrow": (X, (1, 0, 2)),
     "nonzero_static": (X, ()), "put": (X, (PLACES, V)), "renorm": (X, (2, 0, 0.5)), "reshape": (X, (1, 9)),

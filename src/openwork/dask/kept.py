@@ -328,12 +328,24 @@ class BlockTensor(BlockProducts):
             for k in gone:
                 if self.futures[k].status == "error":
                     self.futures[k].retry()
-                elif self.futures[k].status in ("cancelled", "lost"):  # forgotten by the scheduler, as by a restart
-                    self.futures[k] = self.client.compute(self._computed[k])
+            self._compute_anew([k for k in gone if self.futures[k].status in ("cancelled", "lost")])
         elif gone:
             made = self._scatter([self._make(k) for k in gone])
             for k, future in zip(gone, made, strict=True):
                 self.futures[k] = future
+
+    def _compute_anew(self, forgotten: list[int]) -> None:
+        """Have Dask compute blocks that the scheduler has forgotten, as by a restart.
+
+        A new future of a key shares the state of an older one, cancelled for ever: those are released first.
+        """
+        if not forgotten:
+            return
+        for k in forgotten:
+            self.futures[k].release()
+        self.client.sync(_nothing)  # until the client's loop has released them
+        for k in forgotten:
+            self.futures[k] = self.client.compute(self._computed[k])
 
     def _wait_for_loss(self, address: str) -> None:
         """Until the scheduler knows what the client saw first, that a worker has gone; a while where it has not."""
@@ -355,6 +367,10 @@ class BlockTensor(BlockProducts):
         workers = {w for homes in self.client.who_has(self.futures).values() for w in homes}
         parts = f"{len(self.futures)} blocks on {len(workers)} workers"
         return f"<{type(self).__name__} of shape {self.shape}, {self.dtype}, {parts}>"
+
+
+async def _nothing() -> None:
+    """What the client's loop does after all that it was given before."""
 
 
 def _last_client() -> Client:

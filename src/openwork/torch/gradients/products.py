@@ -51,7 +51,7 @@ class _Structures:
 class _Product(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(at: _Structures, known: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return _run(at, x, y) if known is None else known.view_as(known)
+        return _run(at, x, y) if known is None else known.data
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:

@@ -179,7 +179,9 @@ class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
         tangents = (
             torch.autograd.forward_ad._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None
         )
-        return result.clone() if tangents and result._is_view() else result  # torch does not take tangents of views
+        if not result._is_view():
+            return result
+        return result.clone() if tangents else result.data  # torch takes no tangents of views, and no in-place forms
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
