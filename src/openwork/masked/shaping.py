@@ -57,8 +57,7 @@ def item_at(m: MaskedTensor, key: Any) -> MaskedTensor:
     numbers = [p for p in parts if _is_number(p)]
     if len(numbers) == m.ndim and all(_is_number(p) or p is Ellipsis for p in parts):
         places = tuple(_place(int(p), n) for p, n in zip(numbers, m.shape, strict=True))
-        one = index(m._tensor, tuple(slice(p, p + 1) for p in places))
-        return wrap(shaping.reshape(one, (1,)).asformat(forms.strided(0)), True)
+        return reshape(shaped(index, m, tuple(slice(p, p + 1) for p in places)), ())
     return shaped(index, m, parts)
 
 
@@ -195,9 +194,18 @@ def reshape(m: MaskedTensor, shape: int | Sequence[int]) -> MaskedTensor:
     if wanted == ():
         if m.size != 1:
             raise ShapeError(f"reshape: {m.size} elements do not fit shape ()\n  help: index it, or reduce it")
-        flat = m._tensor if m._scalar else shaping.reshape(m._tensor, (1,))
-        return wrap(flat.asformat(forms.strided(0)), True)
+        if m._scalar:
+            return m
+        return _one_element(m, ())
+    if m.size == 1 and set(wanted) <= {1, -1} and wanted.count(-1) < 2:  # a Tensor's is dense and has no mask
+        return _settled(_one_element(m, (1,) * len(wanted))._tensor, m)
     return shaped(shaping.reshape, m, wanted)
+
+
+def _one_element(m: MaskedTensor, shape: Sequence[int]) -> MaskedTensor:
+    """The dense masked tensor of a shape of ones that holds the one element of `m`, missing or not."""
+    value, held = (t.to_dense() for t in (m._tensor, pattern(m._tensor._storage)))
+    return strided_tensor(value.reshape(tuple(shape)), held.reshape(tuple(shape)))
 
 
 def transpose(m: MaskedTensor, axes: Sequence[int] | None = None) -> MaskedTensor:
