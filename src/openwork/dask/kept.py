@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from asyncio import gather
+from asyncio import gather, sleep
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -343,7 +343,7 @@ class BlockTensor(BlockProducts):
             return
         for k in forgotten:
             self.futures[k].release()
-        self.client.sync(_nothing)  # until the client's loop has released them
+        self.client.sync(sleep, 0)  # until the client's loop has released them
         for k in forgotten:
             self.futures[k] = self.client.compute(self._computed[k])
 
@@ -367,10 +367,6 @@ class BlockTensor(BlockProducts):
         workers = {w for homes in self.client.who_has(self.futures).values() for w in homes}
         parts = f"{len(self.futures)} blocks on {len(workers)} workers"
         return f"<{type(self).__name__} of shape {self.shape}, {self.dtype}, {parts}>"
-
-
-async def _nothing() -> None:
-    """What the client's loop does after all that it was given before."""
 
 
 def _last_client() -> Client:

@@ -305,7 +305,6 @@ def _derivatives(values: torch.Tensor, output: Origin | None, input: Origin | No
             values = values.index_select(k, at)
     if input is None:
         shape += tuple(values.shape[1:])
-        values = values.reshape(len(values), *values.shape[1:])
     else:
         values = values.reshape(-1)
     with outside():
