@@ -70,7 +70,7 @@ def constant(x: Any) -> Any:
     if isinstance(x, float):
         return ("float", repr(float(x)))
     if isinstance(x, complex):
-        return ("complex", repr(x.real), repr(x.imag))
+        return ("complex", repr(float(x.real)), repr(float(x.imag)))
     if isinstance(x, torch.dtype | torch.layout):
         return ("torch", str(x).removeprefix("torch."))
     if isinstance(x, torch.device):
