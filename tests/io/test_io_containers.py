@@ -112,6 +112,18 @@ def test_binsparse_of_others(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ow.read(path).to_numpy(), [[1, 0, 5], [0, 0, 0], [5, 0, 0]])
 
 
+def sparse_rows(dense: int = 1) -> dict[str, Any]:
+    """The levels of CSR, or of more dense dimensions."""
+    level: dict[str, Any] = {"level_desc": "sparse", "rank": 1, "level": {"level_desc": "element"}}
+    for _ in range(dense):
+        level = {"level_desc": "dense", "rank": 1, "level": level}
+    return level
+
+
+def typed(**types: str) -> dict[str, Any]:
+    return {"data_types": {"pointers_to_1": "int64", "indices_1": "int64", "values": "float64", **types}}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -132,16 +144,145 @@ def test_binsparse_of_others(tmp_path: Path) -> None:
         ({"fill": True}, "fill_value is missing"),
         ({"shape": [3, 2]}, "outside|coordinate"),
         ({"shape": [2, 3]}, "pos|length|pointers"),
+        ({"format": "custom", "custom": {"transpose": [0, 0], "level": sparse_rows()}}, "expected the numbers of 2 dimensions"),
+        ({"format": "custom", "custom": {"transpose": [0, 2], "level": sparse_rows()}}, "expected the numbers of 2 dimensions"),
+        ({"format": "custom", "custom": {"transpose": [0, 1.0], "level": sparse_rows()}}, "levels of 2 dimensions"),
+        ({"format": "custom", "custom": {"level": sparse_rows(dense=33)}}, "more than 32 levels"),
+        ({"format": "custom", "custom": {"level": {"level_desc": "sparse", "rank": 33}}}, "sparse' of rank 33"),
+        ({"format": "custom", "custom": {"level": {"level_desc": "dense", "rank": True}}}, "dense' of rank True"),
+        (typed(values="int64"), "values has values of float64; data_types says 'int64'"),
+        (typed(values="bint8"), "values has values of float64; data_types says 'bint8'"),
+        (typed(values="complex[float64]"), "values has 3 values of float64; data_types says 'complex.float64.'"),
+        (typed(values="complex[float32]"), "values has 3 values of float64; data_types says 'complex.float32.'"),
+        (typed(values="iso[float64]"), "3 values that are all the same; expected one, of a sparse format"),
+        (typed(indices_1="int32"), "indices_1 has values of int64; data_types says 'int32'"),
     ],
 )  # fmt: skip
 def test_binsparse_that_contradicts_itself(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     pytest.importorskip("h5py")
     said = {"format": "CSR", "shape": [3, 3], **change}
-    path = described(
-        tmp_path, said, pointers_to_1=np.array([0, 1, 3, 3]), indices_1=np.array([2, 0, 1]), values=np.ones(3)
-    )
+    arrays = {"pointers_to_1": np.array([0, 1, 3, 3]), "indices_1": np.array([2, 0, 1]), "values": np.ones(3)}
     with pytest.raises((ow.FileFormatError, ow.UnsupportedError), match=words):
-        ow.read(path)
+        ow.read(described(tmp_path, said, **arrays))
+
+
+@pytest.mark.parametrize("name", ["x.h5", "x.bsp.h5"])
+def test_binsparse_arrays_that_do_not_fit(tmp_path: Path, name: str) -> None:
+    """Whole, and in parts."""
+    h5py = pytest.importorskip("h5py")
+    whole = name == "x.h5"
+
+    def get(path: Path, **options: Any) -> None:
+        ow.read(path, **options) if whole else ow.convert(path, tmp_path / "y.ow", memory=300, **options)
+
+    good = {"pointers_to_1": np.array([0, 1, 3, 3]), "indices_1": np.array([2, 0, 1]), "values": np.ones(3)}
+    bad: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+        ({}, {"indices_1": np.array([2, 0, -1])}, "outside"),
+        ({}, {"indices_1": np.array([2, 0, 3])}, r"outside|crd\[1\]\[2\] == 3"),
+        ({}, {"indices_1": np.array([2.0, 0, 1])}, "integers"),
+        ({}, {"pointers_to_1": np.array([0.0, 1, 3, 3])}, "integers"),
+        ({}, {"values": np.array([b"a", b"b", b"c"])}, "expected numbers"),
+        ({}, {"values": np.ones((3, 1))}, "one dimension"),
+        ({}, {"indices_1": np.array([[2], [0], [1]])}, "one dimension|expected integers"),
+        ({"fill": True}, {"fill_value": np.ones(2)}, "fill_value has 2 elements; expected one"),
+        ({"fill": True}, {"fill_value": np.ones(0)}, "fill_value has 0 elements; expected one"),
+        ({"format": "COO", "structure": "symmetric_lower"},
+         {"indices_0": np.array([0, 1, 2])}, "structure 'symmetric_lower' is read of CSR and CSC"),
+        ({**typed(values="iso[float64]"), "number_of_stored_values": 4}, {"values": np.ones(1)}, "3 indices; number_of_stored"),
+    ]  # fmt: skip
+    for said, arrays, words in bad:
+        (tmp_path / name).unlink(missing_ok=True)
+        described(tmp_path, {"format": "CSR", "shape": [3, 3], **said}, **{**good, **arrays}).rename(tmp_path / name)
+        with pytest.raises((ow.FileFormatError, ow.UnsupportedError), match=words):
+            get(tmp_path / name)
+        assert not (tmp_path / "y.ow").exists()
+    for attribute, words in (
+        (3, "is no text of at most"), ("[" * 3, "is no description"), ("{}", "is no description"), ("[1]", "is no description"),
+        ('{"binsparse": 3}', "is no description of a tensor"), (None, "has no attribute 'binsparse'"),
+    ):  # fmt: skip
+        (tmp_path / name).unlink(missing_ok=True)
+        described(tmp_path, {"format": "CSR", "shape": [3, 3]}, **good).rename(tmp_path / name)
+        with h5py.File(tmp_path / name, "a") as file:
+            del file.attrs["binsparse"]
+            if attribute is not None:
+                file.attrs["binsparse"] = attribute
+            elif whole:
+                file["group/values"] = np.ones(3)
+                file.attrs["binsparse"] = "{}"
+        with pytest.raises(ow.FileFormatError, match=words):
+            get(tmp_path / name, variable="group" if whole and attribute is None else None)
+    with pytest.raises(ow.FileFormatError, match=r"there is no group 'none(/values)?'; there are "):
+        get(tmp_path / name, variable="none/values" if whole else "none")
+
+
+@pytest.mark.parametrize("ending", [".bsp.h5", ".bsp.zarr"])
+def test_binsparse_that_is_converted_whole(tmp_path: Path, ending: str) -> None:
+    """One value for all, complex numbers, truth values and fill values: of these a part is not read on its own."""
+    pytest.importorskip("h5py" if ending == ".bsp.h5" else "zarr")
+    x = ow.asarray(array(), format="csr")
+    for t in (ow.iso(x, 3.0), x.astype(np.complex64), x != 0, x + 1.5):
+        ow.write(tmp_path / f"a{ending}", t)
+        ow.convert(tmp_path / f"a{ending}", tmp_path / "b.ow", format="csc", memory=2000)
+        back = ow.read(tmp_path / "b.ow")
+        assert (back.format, back.dtype, back.fill_value) == (ow.format("csc"), t.dtype, t.fill_value)
+        np.testing.assert_array_equal(back.to_numpy(), t.to_numpy())
+        ow.write(tmp_path / "c.ow", t)
+        refused = t.dtype.kind in "bc"
+        try:
+            ow.convert(tmp_path / "c.ow", tmp_path / f"d{ending}", format="csr", memory=2000)
+        except ow.UnsupportedError as error:
+            assert refused
+            assert "in parts\n  help: .ow, or write it whole" in str(error)  # noqa: PT017
+            continue
+        assert not refused
+        back = ow.read(tmp_path / f"d{ending}")
+        assert (back.format, back.fill_value) == (ow.format("csr"), t.fill_value)
+        np.testing.assert_array_equal(back.to_numpy(), t.to_numpy())
+
+
+def test_what_a_kind_of_file_has_not(tmp_path: Path) -> None:
+    scalar, shifted = ow.asarray(np.float64(3.0)), ow.asarray(array(), format="csr") + 1
+    half = ow.asarray(array("float16"), format="csr")
+    for ending, t, words in (
+        (".bsp.h5", scalar, "binsparse has no tensor of no dimensions"), (".bsp.h5", half, "no values of float16"),
+        (".mtx", scalar, "Matrix Market cannot hold a tensor of no dim"), (".tns", scalar, "no dimensions"),
+        (".parquet", scalar, "Parquet cannot hold a tensor of no dim"), (".mtx", shifted, "the fill value 1"),
+        (".parquet", shifted, "the fill value 1"), (".h5", shifted, "10x files have no fill value 1"),
+        (".petsc", shifted, "have no fill value 1"), (".rb", shifted, "matrices with fill value 0"),
+        (".rb", ow.asarray(np.ones(3)), "matrices with fill value 0"), (".h5ad", {"X": shifted}, "fill value 1"),
+        (".parquet", shifted.astype(np.complex64) - 1, "Parquet has no values of complex64"),
+        (".tns", shifted.astype(np.complex64) - 1, "cannot hold complex values"),
+    ):  # fmt: skip
+        pytest.importorskip(NEEDS.get(ending, "numpy"))
+        with pytest.raises(ow.UnsupportedError, match=words):
+            ow.write(tmp_path / f"a{ending}", t)
+    assert not list(tmp_path.iterdir())
+    for ending in ENDINGS[:4]:
+        for shape in ((3,), (2, 3, 4)) if ending != ".bsp.h5" else ():
+            with pytest.raises(ow.ShapeError):
+                ow.write(tmp_path / f"a{ending}", ow.asarray(np.ones(shape)))
+    for x in ([[1.0, 0], [0, 2]], sps.csr_array(np.eye(2))):  # what asarray takes
+        ow.write(tmp_path / "a.npz", x)
+        np.testing.assert_array_equal(ow.read(tmp_path / "a.npz").to_numpy(), np.asarray(ow.asarray(x).to_numpy()))
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, ".zarr", ".bsp.zarr", ".npz", ".ow", ".mtx", ".mtx.gz", ".tns", ".rb"])
+def test_progress_of_every_kind(tmp_path: Path, ending: str) -> None:
+    """It never goes back, and ends at the whole: written, read where the kind tells, and written in parts."""
+    pytest.importorskip("zarr" if "zarr" in ending else NEEDS.get(ending, "numpy"))
+    path, told, t = tmp_path / f"a{ending}", [], ow.asarray(array(), format="csr")
+    ow.write(path, t, progress=lambda *x: told.append(x))
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1] >= t.nse
+    quiet = tmp_path / f"b{ending}"
+    ow.write(quiet, t)
+    np.testing.assert_array_equal(ow.read(quiet).to_numpy(), t.to_numpy())
+    told.clear()
+    ow.read(path, progress=lambda *x: told.append(x))
+    assert told == sorted(told)
+    assert all(done <= total for done, total in told)
+    if ending in (".npz", ".ow", ".mtx", ".tns", ".rb"):
+        assert told[-1][0] == told[-1][1] > 0
 
 
 def test_anndata_elements_and_rows(tmp_path: Path) -> None:
@@ -262,6 +403,17 @@ def test_petsc_of_others(tmp_path: Path, width: int, kind: str) -> None:
         (tmp_path / "a.petsc").write_bytes(broken)
         with pytest.raises(ow.FileFormatError):
             ow.read(tmp_path / "a.petsc")
+    word = f">i{width}"
+    for at, number, words in (
+        (3, -1, "a dense matrix, which is not read"), (3, -2, "7 x 5 with -2 elements"), (1, -7, "-7 x 5 with"),
+        (2, -5, "7 x -5 with"), (4 + 2, -1, "row 2 has -1 elements"), (4, 2**30, "elements by row"),
+        (4 + 7, 5, "outside"), (4 + 7, -1, "outside"),
+    ):  # fmt: skip
+        broken = bytearray(data)
+        broken[at * width : (at + 1) * width] = np.array(number, word).tobytes()
+        (tmp_path / "a.petsc").write_bytes(broken)
+        with pytest.raises(ow.FileFormatError, match=words):
+            ow.read(tmp_path / "a.petsc")
 
 
 def test_petsc_has_no_other_numbers(tmp_path: Path) -> None:
@@ -287,6 +439,19 @@ def test_parquet_of_others(tmp_path: Path) -> None:
     ):  # fmt: skip
         pq.write_table(pyarrow.table(columns), path)
         with pytest.raises(ow.FileFormatError, match=words):
+            ow.read(path)
+    pq.write_table(pyarrow.table([[1], [2], [1.5]], names=["i", "i", "value"]), path)
+    with pytest.raises(ow.FileFormatError, match="columns i, i, value; expected names that are there once"):
+        ow.read(path)
+    table = pyarrow.table({"value": [1.5, 2.5], "i": [0, 2], "j": [1, 3]})
+    for shape in ("[3, 4]", "[3, 9]", f"[{2**62}, 4]"):
+        pq.write_table(table.replace_schema_metadata({"openwork_shape": shape}), path)
+        assert ow.read(path).shape == tuple(json.loads(shape))
+    for shape in (
+        "[3, 3]", "[2, 4]", "[3]", "[3, 4, 1]", "[3.0, 4]", "3", "[3, 4", "[true, 4]", f"[{2**62 + 1}, 4]", "{}", "[" * 4000,
+    ):  # fmt: skip
+        pq.write_table(table.replace_schema_metadata({"openwork_shape": shape}), path)
+        with pytest.raises(ow.FileFormatError, match="does not fit coordinates up to"):
             ow.read(path)
     x = ow.asarray(array(shape=(3, 4, 5)), format="csf")
     ow.write(path, x)

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import openwork as ow
 from openwork.faults import injected, nth
 from openwork.io import header
-from openwork.io.containers import store
+from openwork.io.containers import npz, store
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +120,55 @@ def test_scipy_files(tmp_path: Path) -> None:
         ow.open(path)
 
 
+def test_what_can_be_read_and_not_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s.npz"
+    good = {
+        "format": np.array(b"csr"),
+        "shape": np.array([2, 3]),
+        "indptr": np.array([0, 1, 2]),
+        "indices": np.array([0, 2]),
+    }
+    good["data"] = np.ones(2)
+    for change, words in (
+        ({"indices": np.array([0, 2], np.uint64)}, "holds uint64; index buffers are int32 or int64"),
+        ({"indptr": np.array([0, 1, 2], np.int16)}, "holds int16; index buffers are int32 or int64"),
+        ({"indices": np.array([0, 2], ">i8")}, "of another byte order|holds >i8"),
+        ({"data": np.ones(2, ">f8")}, "of another byte order"),
+    ):
+        npz.write(path, {**good, **change}, False)
+        np.testing.assert_array_equal(ow.read(path).to_numpy(), [[1, 0, 0], [0, 0, 1]])
+        with pytest.raises(ow.UnsupportedError, match=words):
+            ow.open(path)
+    for change in ({"shape": np.array([2, 3, 1])}, {"data": np.ones((2, 1))}):
+        npz.write(path, {**good, **change}, False)
+        for get in (ow.read, ow.open):
+            with pytest.raises(ow.FileFormatError):
+                get(path)
+    npz.write(path, good, False)
+    assert ow.open(path).nse == 2
+
+    def without_memory(*args: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr("openwork.io.containers.mapped.to_tensor", without_memory)
+    with pytest.raises(ow.FileFormatError, match="memory does not suffice to say where"):
+        ow.open(path)
+
+
+def test_truth_values_of_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.ow"
+    ow.write(path, matrix() != 0)
+    whole = (path / "values.bin").read_bytes()
+    (path / "values.bin").write_bytes(whole[:-1] + b"\2")
+    with pytest.raises(ow.FileFormatError, match=r"values.bin holds truth values that are neither 0 nor 1"):
+        ow.open(path)
+    (path / "values.bin").write_bytes(whole)
+    monkeypatch.setattr("sys.byteorder", "big")
+    for get in (ow.open, ow.read):
+        with pytest.raises(ow.UnsupportedError, match="stores are little-endian, this machine is not"):
+            get(path)
+
+
 def test_members_begin_at_multiples_of_64_bytes(tmp_path: Path) -> None:
     ow.write(tmp_path / "t.npz", matrix())
     t = ow.open(tmp_path / "t.npz")
@@ -184,6 +233,13 @@ def with_header(path: Path, **changes: Any) -> None:
     (path / "header.json").write_text(json.dumps(body))
 
 
+def stored(scalar: str, dtype: str, **changes: Any) -> dict[str, Any]:
+    """The header's entries of empty buffers of compressed rows, and its scalar."""
+    empty = {key: {"dtype": "i8", "length": 0, "crc32": []} for key in ("pos_1", "crd_1")}
+    values = {"dtype": dtype, "length": 0, "crc32": []}
+    return {"scalar": scalar, "buffers": {**empty, "values": values, **changes}}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -204,6 +260,23 @@ def with_header(path: Path, **changes: Any) -> None:
         ({"block": 5}, "blocks of 5 bytes"),
         ({"fill_value": float("nan")}, "no JSON"),
         ({"fill_value": float("-inf")}, "no JSON"),
+        ({"fill_value": 300, **stored("i8", "i1")}, "fill_value is 300, which is not of i8"),
+        ({"fill_value": -129, **stored("i8", "i1")}, "fill_value is -129, which is not of i8"),
+        ({"fill_value": True, **stored("i8", "i1")}, "fill_value is True, which is not of i8"),
+        ({"fill_value": 0, **stored("bool", "b1")}, "fill_value is 0, which is not of bool"),
+        ({"fill_value": [0.0], **stored("c64", "c8")}, "fill_value is .0.0., which is not of c64"),
+        (stored("f64", "f8", values=3), "values is 3; expected dtype, length and crc32"),
+        (stored("f64", "f8", values={"dtype": "f8", "length": -1, "crc32": []}), "values has the length -1"),
+        (stored("f64", "f8", values={"dtype": "f8", "length": 2**60, "crc32": []}), "values has the length"),
+        (stored("f64", "f8", values={"dtype": "f8", "length": 2.0, "crc32": [1]}), "values has the length 2.0"),
+        (stored("f64", "f8", values={"dtype": "f8", "length": 2, "crc32": []}), "not the checksums of 1 blocks"),
+        (stored("f64", "f8", values={"dtype": "f8", "length": 2, "crc32": [1.0]}), "not the checksums of 1 blocks"),
+        (stored("f64", "f8", values={"dtype": "f8", "length": 0, "crc32": [1]}), "not the checksums of 0 blocks"),
+        (
+            stored("f64", "f8", crd_1={"dtype": "f8", "length": 0, "crc32": []}),
+            "crd_1 has the dtype 'f8'; expected i4 or i8 or b1",
+        ),
+        (stored("f64", "f8", crd_1=None), "crd_1 is None; expected dtype"),
     ],
 )
 def test_headers_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -82,6 +82,7 @@ def test_refusals() -> None:
         from_state_dict(model(), model().state_dict())
     with pytest.raises(ow.InvariantError, match=r"without a sparse weight at 'a\.'"):
         SparseLinear.from_state_dict(layer.state_dict(), "a.")
-    broken = layer.state_dict() | {"_extra_state": torch.zeros(3, dtype=torch.uint8)}
-    with pytest.raises(ow.InvariantError, match="expected: shape, format and fill value"):
-        layer.load_state_dict(broken)
+    for text in (b"\0\0\0", b"3", b"{}", b"[" * 100_000):
+        broken = layer.state_dict() | {"_extra_state": torch.tensor(list(text), dtype=torch.uint8)}
+        with pytest.raises(ow.InvariantError, match="expected: shape, format and fill value"):
+            layer.load_state_dict(broken)

@@ -57,7 +57,7 @@ def weight_of(state: Mapping[str, Any], prefix: str) -> Tensor:
     try:
         kept = json.loads(bytes(state[f"{prefix}{STATE}"].tolist()))
         shape, format, fill = kept["shape"], kept["format"], kept["fill_value"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvariantError(f"a state dict's {prefix}{STATE}\n  expected: shape, format and fill value") from error
     groups: dict[str, dict[int, torch.Tensor]] = {"pos": {}, "crd": {}}
     for name, buffer in state.items():

@@ -59,9 +59,10 @@ def read(path: str | os.PathLike[str], options: Options) -> Coordinates:
             declared = metadata.get(_SHAPE)
             if declared is not None and metadata.get(_CHECKSUM, checksum := _checksum(declared)) != checksum:
                 raise FileFormatError(f"{name}: the shape {declared[:80]!r} is not that of its checksum: it is corrupt")
-            columns = {
-                n: _column(name, n, c) for n, c in zip(table.schema_arrow.names, table.read().columns, strict=True)
-            }
+            names = table.schema_arrow.names
+            if len(set(names)) < len(names):
+                raise FileFormatError(f"{name}: columns {', '.join(names)}; expected names that are there once")
+            columns = {n: _column(name, n, c) for n, c in zip(names, table.read().columns, strict=True)}
         except (FileFormatError, MemoryError):
             raise
         except (*_READ_ERRORS, pyarrow.ArrowException) as error:
@@ -97,7 +98,7 @@ def _shape(name: str, declared: bytes | None, indices: list[Array]) -> tuple[int
         return smallest
     try:
         shape = json.loads(declared[:4096])
-    except ValueError:
+    except (ValueError, RecursionError):
         shape = None
     is_valid = (
         isinstance(shape, list) and len(shape) == len(indices) and all(type(n) is int and n <= 2**62 for n in shape)

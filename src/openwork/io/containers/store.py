@@ -160,6 +160,7 @@ def _is_own(folder: str) -> bool:
 
 def read(path: Path_, options: Options = Options()) -> Buffers:  # noqa: B008
     """The buffers of a store in memory, compared with their checksums."""
+    _refuse_byte_order(path)
     found = read_header(path)
     arrays: dict[str, Array] = {}
     total, done = sum(b.nbytes for b in found.buffers.values()), 0
