@@ -95,6 +95,7 @@ SCIPY = [
     (DIA, {"offsets": np.array([0, 0.5])}, "offsets.npy has values of float64; expected integers"),
     (DIA, {"offsets": np.array([0, 0])}, "offsets.npy has 2 offsets, which do not fit"),
     (DIA, {"data": np.ones(6)}, "which do not fit data of shape (6,)"),
+    (CSR, {"format": np.array(b"c" * 5000)}, "format.npy has 5000 characters; expected 4096 at most"),
 ]
 
 
@@ -119,6 +120,18 @@ OWN = [
     ({"fill_value": np.array(1j)}, "fill_value.npy holds 1j, which is not of float64"),
     ({"format": np.array("(i, j) -> (i : dense, j : wobbly)")}, "wobbly"),
     ({"openwork_masked": np.array("yes")}, "openwork_masked is 'yes'"),
+    (
+        {"fill_value": np.array(0.5), "scalar": np.array("i64"), "values": np.arange(5)},
+        "holds 0.5, which is not of int64",
+    ),
+    (
+        {"fill_value": np.array(300), "scalar": np.array("u8"), "values": np.ones(5, np.uint8)},
+        "holds 300, which is not of uint8",
+    ),
+    (
+        {"fill_value": np.array(np.nan), "scalar": np.array("i64"), "values": np.arange(5)},
+        "holds nan, which is not of int64",
+    ),
 ]
 
 
@@ -137,6 +150,12 @@ def test_bits_that_are_neither_0_nor_1(tmp_path: Path) -> None:
     parts = own(tmp_path, "(i, j) -> (i : dense, j : bitmap)")
     parts["crd_1"] = npy(parts["crd_1"])[:-1] + b"\2"
     refused(save(tmp_path / "bad.npz", parts), "crd_1.npy holds truth values that are neither 0 nor 1")
+    for bits in (np.ones((2, 3), bool), np.ones(6, np.int8)):
+        parts["crd_1"] = bits
+        refused(save(tmp_path / "bad.npz", parts), "expected the bits of a level")
+    parts |= {"openwork": np.array(2)}
+    with pytest.raises(ow.UnsupportedError, match="layout 2, this version reads up to 1"):
+        ow.read(save(tmp_path / "later.npz", parts))
 
 
 HEADERS = [
@@ -148,6 +167,11 @@ HEADERS = [
     ("{'descr': '<f8', 'fortran_order': False, 'shape': " + "(" * 300 + ")" * 300 + "}", "not the header"),
     ("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2, 3)", "not the header of an array"),
     ("{'descr': '<f8', 'fortran_order': 1, 'shape': (2,)}", "not the header of an array"),
+    ("{'descr': '<f8', 'descr': '<f8', 'fortran_order': False, 'shape': (2,)}", "not the header of an array"),
+    ("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), 'x': (1,)}", "not the header of an array"),
+    ("{'descr': '<f8', 'fortran_order': False}", "not the header of an array"),
+    ("{'descr': (2,), 'fortran_order': False, 'shape': '<f8'}", "not the header of an array"),
+    ("{'descr': '<f8' 'fortran_order': False, 'shape': (2,)}", "not the header of an array"),
     ("__import__('os').system('true')", "not the header of an array"),
     ("{'descr': '<f3', 'fortran_order': False, 'shape': (2,)}", "data.npy"),
     ("", "not the header of an array"),
@@ -207,6 +231,24 @@ def test_every_byte_flipped(tmp_path: Path) -> None:
         path.write_bytes(raw[:at] + bytes([raw[at] ^ 255]) + raw[at + 1 :])
         with contextlib.suppress(FileFormatError):
             np.testing.assert_array_equal(ow.read(path).to_numpy(), whole)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("said", [1, 3])
+def test_members_of_other_lengths_than_the_directory_says(tmp_path: Path, method: int, said: int) -> None:
+    """The header of the array and the directory agree; of the two elements some are not there, or not told."""
+    head = npy(np.zeros(said))[: -8 * said]
+    raw = bytearray(save(tmp_path / "a.npz", {**CSR, "data": head + np.ones(2).tobytes()}, method).read_bytes())
+    for mark, at in ((b"PK\1\2", 24), (b"PK\3\4", 22)):
+        at += raw.rfind(mark)
+        raw[at : at + 4] = struct.pack("<I", len(head) + 8 * said)
+    (tmp_path / "a.npz").write_bytes(raw)
+    refused(tmp_path / "a.npz", "ends after 16 of 24 bytes" if said == 3 else "data.npy is truncated or corrupt")
+
+
+def test_indices_of_two_widths(tmp_path: Path) -> None:
+    parts = {**COO, "row": np.array([0, 1], np.int32), "col": np.array([0, 2], np.int64)}
+    np.testing.assert_array_equal(ow.read(save(tmp_path / "a.npz", parts)).to_numpy(), [[1, 0, 0], [0, 0, 2]])
 
 
 @pytest.mark.parametrize("dtype", [">f8", ">f4", ">i8", ">u2", ">c16"])

@@ -86,7 +86,8 @@ def made(order: str = "<", **parts: object) -> bytes:
         "flags": (6, np.array([5, 2], u4)), "dims": (5, np.array([3, 2], i4)), "name": (1, np.array([65], "u1")),
         "rows": (5, np.array([0, 2], i4)), "columns": (5, np.array([0, 1, 2], i4)), "real": (9, np.array([1.5, 258], f8)),
     }  # fmt: skip
-    body = b"".join(element(kind, data.tobytes(), order) for kind, data in {**right, **parts}.values())
+    used = [part for part in {**right, **parts}.values() if part is not None]
+    body = b"".join(element(kind, data.tobytes(), order) for kind, data in used)
     mark = b"\0\1IM" if order == "<" else b"\1\0MI"
     return b"MATLAB 5.0 MAT-file".ljust(124) + mark + element(14, body, order)
 
@@ -105,6 +106,19 @@ def test_narrow_storage_is_of_the_class(tmp_path: Path) -> None:
 
 
 I4 = "<i4"
+
+
+def dense(flags: int, kind: int, numbers: Any, **parts: object) -> dict[str, object]:
+    """The parts of a dense 1x2 array of a class."""
+    none = {"rows": None, "columns": None}
+    array = {
+        "flags": (6, np.array([flags, 0], "<u4")),
+        "dims": (5, np.array([1, 2], I4)),
+        "real": (kind, np.array(numbers)),
+    }
+    return {**none, **array, **parts}
+
+
 BROKEN = [
     ({"rows": (5, np.array([0, 3], I4))}, "row indices: an index is outside 0..2: 3"),
     ({"rows": (5, np.array([0, -1], I4))}, "row indices: an index is outside 0..2: -1"),
@@ -125,6 +139,13 @@ BROKEN = [
     ({"real": (14, np.array([1.5, 2]))}, "the real part of data type 14; expected numbers"),
     ({"real": (9, np.array([1, 2, 3], "u1"))}, "no multiple of 8"),
     ({"name": (9, np.array([65.0]))}, "a name of data type 9"),
+    ({"dims": (5, np.array([3, 2, 1], I4))}, "a sparse matrix of shape (3, 2, 1); expected two dimensions"),
+    ({"flags": (6, np.array([5 | 0x800, 2], "<u4")), "imaginary": (9, np.ones(3))}, "2 real and 3 imaginary parts"),
+    (dense(8, 9, [1.0, 127.5]), "the real part has numbers that are not of int8"),
+    (dense(8, 9, [1.0, 128.0]), "the real part has numbers that are not of int8"),
+    (dense(9, 3, np.array([1, -1], "<i2")), "the real part has numbers that are not of uint8"),
+    (dense(8 | 0x800, 1, np.array([1, 2], "i1"), imaginary=(1, np.array([1, 2], "i1"))), "complex integers of int8"),
+    (dense(6 | 0x800, 9, [1.0, 2.0], imaginary=(9, np.ones(3))), "the imaginary part has 3 numbers; expected 2"),
 ]
 
 
@@ -136,6 +157,46 @@ def test_what_is_broken(tmp_path: Path, parts: dict[str, object], message: str) 
     place, _, said = str(caught.value).partition(": ")
     assert message in said
     assert re.fullmatch(re.escape(f"{tmp_path / 'a.mat'}, byte ") + r"\d+", place)
+
+
+def test_elements_that_are_not_what_stands_there(tmp_path: Path) -> None:
+    path, good = tmp_path / "a.mat", made()
+    flags = (
+        element(6, np.array([2, 0], "<u4").tobytes()) + element(5, np.array([1, 1], I4).tobytes()) + element(1, b"s")
+    )
+    fields = element(5, np.array([2], I4).tobytes()) + element(1, b"a\0")
+    packed_all = zlib.compress(good[128:])
+    for raw, words in (
+        (good[:124] + b"\0\2IM" + good[128:], "byte 124: not a readable MATLAB file: version 0x0200; expected 0x0100"),
+        (good[:124] + b"\1\0XX" + good[128:], "byte 126: not a readable MATLAB file: expected the mark IM or MI"),
+        (good + element(9, bytes(8)), f"byte {len(good)}: an element of data type 9; expected a variable"),
+        (
+            good[:128] + element(14, flags + fields + element(9, bytes(8))),
+            "the field a of data type 9; expected an array",
+        ),
+        (good[:128] + element(15, packed_all[:-6]), "the compressed variable has no end"),
+        (good[:128] + element(15, packed_all[:-4] + b"abcd"), "the compressed variable is corrupt"),
+    ):
+        path.write_bytes(raw)
+        with pytest.raises(FileFormatError, match=re.escape(words)):
+            ow.read(path)
+    scipy_io.savemat(path, {"A": np.zeros((1500, 1500))}, do_compression=True)
+    assert ow.read(path, max_ratio=1000).shape == (1500, 1500)
+    with pytest.raises(FileFormatError, match="unpacks to more than"):
+        ow.read(path, max_ratio=1)
+
+
+@pytest.mark.parametrize(("extents", "fits"), [((3, 2), True), ((3, 2.5), False), ((-3, 2), False), ((3, np.nan), False),
+                                               ((2, 2), False), ((3, 1), False), ((3, 2**31), False), ((np.inf, 2), False)])  # fmt: skip
+def test_version_4_sparse_extents(tmp_path: Path, extents: tuple[float, float], fits: bool) -> None:
+    table = np.array([[1, 1, 5.0], [3, 2, 7.0], [*extents, 0]])
+    head = np.array([2, *table.shape, 0, 2], "<i4").tobytes() + b"A\0"
+    (tmp_path / "a.mat").write_bytes(head + table.astype("<f8").tobytes("F"))
+    if fits:
+        np.testing.assert_array_equal(ow.read(tmp_path / "a.mat").to_numpy(), [[5, 0], [0, 0], [0, 7]])
+        return
+    with pytest.raises(FileFormatError, match=r"a sparse matrix of shape|an index that is no whole number"):
+        ow.read(tmp_path / "a.mat")
 
 
 @pytest.mark.parametrize("size", [4, 20, 127])
@@ -299,6 +360,50 @@ def test_version_73(tmp_path: Path) -> None:
 def test_version_73_that_is_broken(tmp_path: Path, change: str) -> None:
     with pytest.raises(FileFormatError, match=r"a\.mat"):
         ow.read(hdf5(tmp_path / "a.mat", change), variable="A")
+
+
+def test_version_73_of_nothing_and_of_complex_numbers(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "a.mat"
+    pair = np.dtype([("real", "f8"), ("imag", "f8")])
+    with h5py.File(path, "w") as file:
+        for name, kind, shape in (
+            ("E", "double", [0, 3]),
+            ("F", "logical", [2, 0, 4]),
+            ("G", "double", [2, 3]),
+            ("H", "double", []),
+        ):
+            item = file.create_dataset(name, data=np.array(shape, np.uint64))
+            item.attrs["MATLAB_class"], item.attrs["MATLAB_empty"] = np.bytes_(kind), np.uint8(1)
+        file["Z"] = np.array([[(1, 2), (3, 4)]], pair)
+        file["T"] = np.array([[(1, 2, 3)]], [(n, "f8") for n in "xyz"])
+        file["U"] = np.array([[(1, 2)]], [("real", "i8"), ("imag", "i8")])
+        file["N"] = h5py.Empty("f8")
+        for name in "ZTUN":
+            file[name].attrs["MATLAB_class"] = np.bytes_("double")
+        for name, jc in (("S", [0, 0, 0]), ("V", [0, 0, 1]), ("W", [])):
+            group = file.create_group(name)
+            group.attrs["MATLAB_class"], group.attrs["MATLAB_sparse"] = np.bytes_("logical"), np.uint64(5)
+            group["jc"] = np.array(jc, np.uint64)
+        group = file.create_group("s")
+        for _ in range(40):
+            group.attrs["MATLAB_class"] = np.bytes_("struct")
+            group = group.create_group("s")
+    with pytest.raises(FileFormatError, match="structures more than 32 deep"):
+        ow.read(path, variable="E")
+    with h5py.File(path, "a") as file:
+        del file["s"]
+    for name, shape, dtype in (("E", (0, 3), "float64"), ("F", (2, 0, 4), "bool"), ("S", (5, 2), "bool")):
+        t = ow.read(path, variable=name)
+        assert (t.shape, t.dtype, t.to_numpy().any()) == (shape, dtype, False)
+    assert (ow.read(path, variable="S").format.name, ow.read(path, variable="S").nse) == ("csc", 0)
+    np.testing.assert_array_equal(ow.read(path, variable="Z").to_numpy(), [[1 + 2j], [3 + 4j]])
+    for name, words in (
+        ("G", "marked as empty, with the shape"), ("H", "marked as empty"), ("T", "expected numbers"), ("U", "expected numbers"),
+        ("N", "N has no shape"), ("V", "3 column pointers, and neither"), ("W", "0 column pointers, and neither"),
+    ):  # fmt: skip
+        with pytest.raises(FileFormatError, match=words):
+            ow.read(path, variable=name)
 
 
 def test_version_73_names_each_array_once(tmp_path: Path) -> None:

@@ -48,6 +48,26 @@ REFUSED = [
     ("a.tns", " ".join(["1"] * 70_000) + "\n", "line 1: a line of 139999 bytes"),
     ("a.smtx", "2, 2, 1\n0 1.5 1\n0\n", "line 2: expected an integer of at most 64 bits, got '1.5'"),
     ("a.tri", "2 2 1\n0.5 0 1\n", "line 2: expected an integer index"),
+    ("a.tri", "3 -3 1\n0 0 1\n", "line 1: a size cannot be negative, got -3"),
+    ("a.tri", "2 2 1\n0\n", "line 2: expected a row, a column and up to two values, got 1 fields"),
+    ("a.tri", "2 2 1\n0 0 1 2 3\n", "line 2: expected a row, a column and up to two values, got 5 fields"),
+    ("a.tri", "2 3 2\n0 0 1\n2 1 1\n", "row index 2 is outside 0..1 (an index 0 occurs"),
+    ("a.tri", "2 3 2\n0 0 1\n1 3 1\n", "column index 3 is outside 0..2 (an index 0 occurs"),
+    ("a.mtx", HEAD.format("array", "pattern", "general") + "2 2\n", "line 1: an array cannot have the field pattern"),
+    ("a.mtx", HEAD.format("coordinate", "real", "symmetric") + "2 3 1\n1 1 1\n", "line 3: a symmetric matrix must be square, got 2x3"),
+    ("a.mtx", HEAD.format("array", "complex", "hermitian") + "3 2\n", "line 3: a hermitian matrix must be square, got 3x2"),
+    ("a.mtx", "%%MatrixMarket vector array real symmetric\n3\n1\n1\n1\n", "line 2: a symmetric vector must be square, got 3"),
+    ("a.mtx", HEAD.format("coordinate", "integer", "general") + f"2 2 2\n1 1 -1\n2 2 {2**64 - 1}\n",
+     "line 5: no integer type holds both this value and the negative ones"),
+    ("a.mtx", HEAD.format("coordinate", "integer", "general") + "%%openwork dtype i8\n2 2 1\n1 1 128\n",
+     "line 1: an entry does not fit the dtype i8 that the file declares"),
+    ("a.mtx", HEAD.format("coordinate", "integer", "general") + "%%openwork dtype u16\n2 2 1\n1 1 -1\n",
+     "an entry does not fit the dtype u16 that the file declares"),
+    ("a.tns", "# openwork dtype int64\n# shape 2 2 entries 1\n1 1 1 5\n", "expected 2 indices, as the shape in the comment has, got 3"),
+    ("a.tns", "# openwork dtype int64\n# shape 2 2 entries 2\n1 1 5\n", "ends after 1 of 2 entries"),
+    ("a.rb", RB.format("rua", 1, "  1  2  2\n 1\n      5.0").replace(" 2 2 1 ", f" 2 {2**63} 1 "), "line 3: a size does not fit in 64 bits"),
+    ("a.sptensor", "sptensor\n3\n3 3\n1\n0 1 5\n", "expected lines with the order, the sizes and the number of entries"),
+    ("docword.a.txt", "3 3\n3\n1\n1 1 1\n", "line 1: expected one number (documents, words, entries), got 2"),
 ]  # fmt: skip
 
 
@@ -146,6 +166,12 @@ def test_svmlight_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ("2 2 2 1\n0 0 1\n0 1 2\n", [[1, 2], [2, 0]]),
         ("2 2 2 -1\n0 0 1\n1 0 2\n", [[1, 2], [2, 0]]),
         ("2 2 2 0\n0 0 1 2\n1 0 3 -4\n", [[1 + 2j, 0], [3 - 4j, 0]]),
+        ("2 2 2\n0 0 1\n1 0 2\n", [[1, 2], [2, 0]]),
+        ("2 2 2\n1 2 1\n2 2 2\n", [[0, 1], [1, 2]]),
+        ("2 2 2\n0 1 1\n1 0 2\n", [[0, 1], [2, 0]]),
+        ("2 2 2\n0 1 1 2\n1 1 3 0\n", [[0, 1 + 2j], [1 - 2j, 3]]),
+        ("2 2 3 1\n0 0 1\n0 1 2\n1 0 9\n", [[1, 2], [2, 0]]),
+        ("2 2 3 -1\n0 0 1\n0 1 9\n1 0 2\n", [[1, 2], [2, 0]]),
     ],
 )
 def test_triplets_of_cholmod(tmp_path: Path, text: str, want: object) -> None:
@@ -169,3 +195,51 @@ def test_dense_matrices_of_cholmod(tmp_path: Path) -> None:
     path.write_text("2 2\n1\n2\n3\n")
     with pytest.raises(FileFormatError, match=r"a\.tri"):
         io.read(path)
+
+
+def test_where_indices_start_is_said(tmp_path: Path) -> None:
+    """`base=` of files that do not say it, and of those whose indices would tell otherwise."""
+    for name, head in (("a.tri", "2 3 {}\n"), ("a.sptensor", "sptensor\n2\n2 3\n{}\n"), ("a.edges", ""), ("a.svm", "")):
+        entries = "1 1:1.5\n" if name == "a.svm" else "1 1 1.5\n"
+        (tmp_path / name).write_text(head.format(1) + entries)
+        for base in (0, 1):
+            coordinates = [c.tolist() for c in ow.read(tmp_path / name, base=base, format="coo").indices()]
+            assert coordinates == ([[0], [1 - base]] if name == "a.svm" else [[1 - base]] * 2), name
+    (tmp_path / "a.svm").write_text("1 0:2 3:4\n")
+    with pytest.raises(FileFormatError, match="an index 0 occurs, below the first one, 1"):
+        ow.read(tmp_path / "a.svm", base=1)
+    assert ow.read(tmp_path / "a.svm").shape == (1, 4)
+
+
+def test_lines_before_and_behind_what_is_read(tmp_path: Path) -> None:
+    """Blank lines before a banner, a line about right-hand sides, more fields of an edge, a comment of 40 kB."""
+    text = HEAD.format("coordinate", "real", "general") + "2 2 1\n2 1 1.5\n"
+    for before in ("", "\n", "  \n\n\n", "\r\n"):
+        (tmp_path / "a.mtx").write_bytes((before + text).encode())
+        np.testing.assert_array_equal(ow.read(tmp_path / "a.mtx").to_numpy(), [[0, 0], [1.5, 0]])
+        assert io.header(tmp_path / "a.mtx").shape == (2, 2)
+    (tmp_path / "a.mtx").write_bytes(b"\n \n")
+    with pytest.raises(FileFormatError, match='line 2: expected the banner "%%MatrixMarket'):
+        ow.read(tmp_path / "a.mtx")
+    rb = RB.format("rua", 1, "  1  2  2\n 2\n      1.5")
+    sides = "F              1 1\n"
+    for counts in (" 3 1 1 1\n", " 4 1 1 1 1\n"):
+        (tmp_path / "a.rb").write_text(rb.replace(" 3 1 1 1\n", counts).replace("(3F9.1)\n", f"(3F9.1)\n{sides}"))
+        np.testing.assert_array_equal(ow.read(tmp_path / "a.rb").to_numpy(), [[0, 0], [1.5, 0]])
+    (tmp_path / "a.rb").write_text(RB.format("rue", 1, "  1  2  2\n 2\n      1.5"))
+    with pytest.raises(ow.UnsupportedError, match=r"elemental matrices \(rue\) are not read"):
+        ow.read(tmp_path / "a.rb")
+    (tmp_path / "a.tns").write_text(
+        "".join(f"# note {k:09d}\n" for k in range(2500)) + "# shape 3 4 entries 1\n3 1 2\n"
+    )
+    assert (io.header(tmp_path / "a.tns").shape, ow.read(tmp_path / "a.tns").shape) == ((3, 4), (3, 4))
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.tns", "a.rb"])
+def test_halves_of_a_tie_of_float32(tmp_path: Path, name: str) -> None:
+    """The shortest decimal of a float32 may lie halfway to its neighbour, read as a float64."""
+    values = np.array([0x15AE43FD, 1, 0x00800000, 0x7F7FFFFF, 0x3DCCCCCD, 0x4B800000], np.uint32).view(np.float32)
+    x = ow.sparse_coo_tensor(np.stack([np.arange(6), np.arange(6)[::-1]]), values, (6, 6))
+    ow.write(tmp_path / name, x)
+    back = ow.read(tmp_path / name, format="coo").to_numpy().astype(np.float32)
+    np.testing.assert_array_equal(back.view(np.uint32), x.to_numpy().view(np.uint32))

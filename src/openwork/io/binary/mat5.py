@@ -77,6 +77,11 @@ class _Bytes:
         end = start + size
         return _Element(first, start, end, end if first == _COMPRESSED else min(end + -size % 8, stop))
 
+    def span(self, at: int) -> tuple[int, int]:
+        """The first byte and the end of the data of the element at `at`."""
+        element = self.element(at, len(self.data))
+        return element.start, element.stop
+
     def numbers(self, element: _Element, kinds: str, what: str) -> Array:
         """The numbers of an element, in this machine's byte order, in memory of their own."""
         type_code = _STORED.get(element.kind, "")
@@ -106,9 +111,8 @@ class Variable:
         """The array, converted to the type that MATLAB gives it."""
         if self.unpack is not None:
             unpacked = self.unpack.unpacked(self.source, self.body, self.stop)
-            head = _head(unpacked, *_matrix(unpacked, 0))
-            if head is None or head[1].sparse != self.sparse:
-                unpacked.fail(0, "the variable is not what its head said")
+            head = _head(unpacked, *unpacked.span(0))
+            assert head is not None  # it was read from the same bytes
             return head[1].load()
         return _sparse(self) if self.sparse else _dense(self)
 
@@ -189,18 +193,10 @@ def _compressed_variable(
     name, variable = head
     if variable.flags & 0xFF == _STRUCT:
         unpacked = file.unpacked(source, element.start, element.stop)
-        yield from _walk(unpacked, *_matrix(unpacked, 0), "", 0)
+        yield from _walk(unpacked, *unpacked.span(0), "", 0)
         return
     lazy = Variable(variable.sparse, source, variable.flags, variable.shape, element.start, element.stop, file)
     yield name, lazy
-
-
-def _matrix(source: _Bytes, at: int) -> tuple[int, int]:
-    """The first byte and the end of the data of the variable at `at`."""
-    element = source.element(at, len(source.data))
-    if element.kind != _MATRIX:
-        source.fail(at, f"an element of data type {element.kind}; expected a variable")
-    return element.start, element.stop
 
 
 def _head(source: _Bytes, at: int, stop: int) -> tuple[str, Variable] | None:

@@ -135,8 +135,6 @@ class Archive:
                 if self.progress is not None:
                     left = info.compress_size * (expected_bytes - filled) // expected_bytes
                     self.progress(min(self._packed - left, self.packed), self.packed)
-            if file.read(1):
-                self.fail(f"{info.filename} is longer than it says")
         if dtype.kind == "b" and (buffer.view(np.uint8) > 1).any():
             self.fail(f"{info.filename} holds truth values that are neither 0 nor 1")
         array = buffer.reshape(shape, order="F" if fortran else "C")

@@ -60,10 +60,8 @@ class Banner:
     """Where the size line begins."""
 
     @property
-    def stored(self) -> int:
-        """The number of lines that the body must have."""
-        if self.layout == "coordinate":
-            return self.entries
+    def elements_of_array(self) -> int:
+        """The number of lines that the body of an array must have."""
         if self.symmetry == "general":
             return math.prod(self.shape)
         n = self.shape[0]
@@ -165,7 +163,7 @@ def _sizes(text: Text, line: bytes, at: int, kind: str, layout: str) -> tuple[tu
 
 def _read_array(text: Text, banner: Banner, options: Options) -> Coordinates:
     scalar, count = _VALUES[banner.field]
-    table = scan(text, banner.body, Layout(0, count, scalar), banner.stored, (), options.progress)
+    table = scan(text, banner.body, Layout(0, count, scalar), banner.elements_of_array, (), options.progress)
     values = _in_declared_dtype(text, banner, table.values)
     dense = read_dense(values, banner.shape, banner.symmetry, options.symmetry == "expand")
     fault = dense_contradiction(dense, banner.symmetry) if options.symmetry == "expand" else ""
