@@ -60,6 +60,7 @@ def test_the_logical_operations_are_all_written() -> None:
         ("y[i] = not x[i] and not (b or c) | d", "y[i] = not x[i] and not (b or c) | d"),
         ("m min= A[i, j]", "m min= A[i, j]"),
         ("m |= A[i, j] == True", "m |= A[i, j] == True"),
+        ("y = neg(2) - neg(a) + abs(neg(2.5))", "y = neg(2) - -a + abs(neg(2.5))"),
         ("z = 2j * complex(1, -0.0)", "z = complex(0.0, 2.0) * complex(1.0, -0.0)"),
     ],
 )
@@ -104,6 +105,7 @@ def test_literals_are_equal_by_kind_and_bits() -> None:
         ("y = (a + b", 10, "expected ')'; got the end"),
         ("y = a + * b", 8, "expected a tensor, a number or a function; got '*'"),
         ("y = complex(a, 1)", 4, "expected complex(1.0, -2.0)"),
+        ("y = 1 + sum(j, x[j])", 0, "expected one statement alone\n  help: ow.evaluate takes several"),
         ("", 0, "expected a name; got the end"),
         ("y = " + "(" * 300 + "a", 64, "expected at most 60 levels of nesting"),
         ("y = " + "a + " * 300 + "a", 0, "expected at most 200 operations"),
@@ -166,6 +168,15 @@ def test_the_oracle_on_integers_empties_and_diagonals() -> None:
     assert evaluate(parse("t += S[i, i]"), {"S": square}) == 12
     assert list(evaluate(parse("d[i] = S[i, i] * 2"), {"S": square})) == [0, 8, 16]
     assert evaluate(parse("C[i, j] = b"), {"b": 2.5}, {"i": 2, "j": 3}).shape == (2, 3)
+    truth = np.array([True, False])
+    assert [evaluate(parse(f"m {op} t[i]"), {"t": t}) for t in (truth, truth[:0]) for op in ("min=", "max=")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert list(evaluate(parse("q[i] = n[i] * (2 + 3 * sqrt(4.0))"), {"n": n})) == [56, -56, 24]
+    assert list(evaluate(parse("q[i] = given(n[i], z[i])"), {"n": n, "z": zero})) == list(n)
 
 
 def test_the_oracle_refuses_what_does_not_fit() -> None:

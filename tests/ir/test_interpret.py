@@ -209,7 +209,32 @@ def test_arguments_are_checked() -> None:
         run(parse("def f(lo: i64, hi: i64):\n    return 0"), {})
 
 
-def test_an_uninitialised_workspace_shows() -> None:
-    y = np.zeros(1)
-    run(parse("def f(y: f64[mut]):\n    w: f64[2] = empty\n    y[0] = w[1]"), {"y": y})
+@pytest.mark.parametrize("scalar", FLOATS)
+def test_an_uninitialised_workspace_shows(scalar: str) -> None:
+    y = np.zeros(2, STORED[scalar])
+    kernel = parse(
+        "def f(y: T[mut]):\n    w: T[2] = empty\n    y[0] = w[1]\n    z: T[2] = zeros\n    y[1] = z[1]", T=scalar
+    )
+    run(kernel, {"y": y})
     assert np.isnan(y[0])
+    assert y[1] == 0
+
+
+def test_operations_that_it_lacks_are_named() -> None:
+    with pytest.raises(CompilerBug, match="interpreter: unknown operation 'missing'"):
+        evaluate(ops.Op("missing", (), ops.Type("f64")))
+
+
+def test_constants_beyond_a_type() -> None:
+    for scalar in FLOATS:
+        assert fit(10**400, scalar) == math.inf
+        assert fit(-(10**400), scalar) == -math.inf
+    for scalar in INTEGERS:
+        lo, hi = int_range(scalar)
+        assert fit(math.nan, scalar) == 0
+        assert (fit(math.inf, scalar), fit(-math.inf, scalar)) == (hi, lo)
+        assert (fit(hi + 1, scalar), fit(lo - 1, scalar)) == (lo, hi)
+        assert fit(complex(-1.5, 7), scalar) == max(-1, lo)
+    assert fit(10**400, "c64") == complex(math.inf, 0)
+    assert fit(1j, "bool") is True
+    assert fit(0j, "bool") is False

@@ -73,6 +73,15 @@ def test_literals_take_the_type_of_their_company() -> None:
     assert parse_expr("abs(z)", env).type == Type("f32")
 
 
+def test_signs_and_operations_of_several_operands() -> None:
+    env = dict.fromkeys("abc", "i64")
+    a, b, c = (Var(n, I64) for n in "abc")
+    assert parse_expr("+a", env) == a
+    assert parse_expr("-a", env) == ops.op("neg", a)
+    for name in ("min", "max"):
+        assert parse_expr(f"{name}(a, b, c)", env) == ops.op(name, ops.op(name, a, b), c)
+
+
 def test_chained_comparisons() -> None:
     a, b, c = (Var(n, I64) for n in "abc")
     expected = ops.op("and", ops.op("le", a, b), ops.op("lt", b, c))
@@ -107,6 +116,16 @@ def test_chained_comparisons() -> None:
         ("def f(n: i64):\n    w: f64[n] = ones", "a workspace is declared `= zeros` or `= empty`"),
         ("def f(n: i64):\n    x = vload(n, 0, 4)", "'n' is not a buffer here"),
         ("def f(n: i64):\n    x = n is n", "expected one of =="),
+        ("def f(n: i64):\n    x = [n]", "line 2: '[n]' is not in the syntax"),
+        ("def f(n: i64):\n    x = cast(n)", "cast() takes 2 arguments, got 1"),
+        ("def f(n: i64):\n    x = const(n, f64)", "const() takes a literal"),
+        ("def f(n: i64):\n    x = complex(n, 1)", "complex() takes two real literals"),
+        ("def f(n: i64):\n    x = complex(1, 2j)", "complex() takes two real literals"),
+        ("def f(A: f64[const]):\n    x = len(A)", "the length of 'A' is not known here"),
+        ("def f(n: i64x4):\n    pass", "line 1: expected a scalar type, got i64x4"),
+        ("def f(A: f64[const]):\n    prefetch(A, 0.5)", "expected an integer, got f64"),
+        ("def f(n: i64):\n    x, y = n", "cannot assign to '(x, y)'"),
+        ("", "expected one kernel"),
     ],
 )
 def test_errors_name_the_line(text: str, message: str) -> None:

@@ -96,3 +96,16 @@ def test_substitute() -> None:
     assert show(new) == (
         "t = 5 + C[y]\nm: i64 = t\nfor i in range(t):\n    total += i\n    if total > 5:\n        D[i] = total"
     )
+
+
+def test_buffers_are_renamed_wherever_they_stand() -> None:
+    text = """
+    w: f64[2] = zeros
+    v: i64[x] = empty
+    prefetch(A, x)
+    w[0] = A[v[1]] + w[x]
+    """
+    body = parse_stmts(text, ENV)
+    assert show(substitute(body, {}, {"A": "C", "w": "u", "v": "t"})) == (
+        "u: f64[2] = zeros\nt: i64[x] = empty\nprefetch(C, x)\nu[0] = f64(C[t[1]]) + u[x]"
+    )

@@ -3,6 +3,7 @@ sparse results of any reduction; and what is refused, with its message."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -50,6 +51,9 @@ STATEMENTS: list[tuple[str, Any]] = [
     ("s = sum(i, any(j, A(i, j)))", (A != 0).any(1).sum()),
     ("R[i, k] += abs(A[i, j]) * B[j, k] / 2", abs(A) @ B / 2),
     ("R[i, k] += N[i, k] * A[i, j] * x[j]", C * (A @ X)[:, None]),
+    ("R<M>[i, k] += A[i, j] * N[i, k]", A.sum(1)[:, None] * C * P),
+    ("y[i] += -(A[i, j] * x[j] - 2 * A[i, j])", 2 * A.sum(1) - A @ X),
+    ("R[i, k] |= A[i, j] and B[j, k]", BOTH.any(1)),
 ]
 
 
@@ -140,6 +144,18 @@ def test_zeros_of_a_mask_leave_out() -> None:
         assert got.nse <= keep.sum()
 
 
+@pytest.mark.parametrize("form", ["csr", "coo"])
+def test_masks_that_are_true_where_nothing_is_stored(form: str) -> None:
+    mask = ow.asarray(np.where(M == 0, 2.0, M - M.max()), format=form, fill_value=2.0)
+    keep = mask.to_numpy() != 0
+    given = {n: ow.asarray(GIVEN[n], format=form) for n in "ABN"}
+    for sign, at in (("", keep), ("~", ~keep)):
+        for text, want in (("A[i, j] * B[j, k]", A @ B), ("N[i, k] + 1", C + 1)):
+            used = {n: t for n, t in given.items() if f"{n}[" in text}
+            got = ow.evaluate(f"R<{sign}M>[i, k] += {text}", M=mask, **used)
+            np.testing.assert_allclose(dense(got), np.where(at, want, 0))
+
+
 def test_fills_that_annihilate_make_a_contraction() -> None:
     """Distances of unconnected pairs are infinite: the result stores what a path was found for."""
     far = [np.where(x != 0, x, np.inf) for x in (A, B)]
@@ -174,6 +190,48 @@ def test_results_much_larger_than_the_operands_are_sparse(text: str, value: Any)
         assert got[1, 5] == value
     else:
         assert [float(got[1, 5]), float(got[1, 7]), float(got[7, 5])] == [6, 4, 6]
+
+
+REDUCTIONS: dict[str, Any] = {
+    "+=": np.sum, "*=": np.prod, "min=": np.min, "max=": np.max, "any=": np.any, "all=": np.all
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("extent", [0, 2])
+def test_sparse_reductions_of_any_kind(monkeypatch: pytest.MonkeyPatch, extent: int) -> None:
+    """As a result much larger than its operands is reduced: the same values as dense, over an empty index too."""
+    monkeypatch.setattr(statement, "_prefers_sparse", lambda *_: True)
+    a, b = dense_array((4, extent), seed=3), dense_array((extent, 6), seed=4)
+    given: dict[str, Any] = {"A": ow.asarray(a, format="csr"), "B": ow.asarray(b, format="coo"), "D": b}
+    x, y = a[:, :, None], b[None]
+    terms = {
+        "A[i, j] * B[j, k]": x * y,
+        "A[i, j] * D[j, k]": x * y,
+        "2 * A[i, j] * B[j, k]": 2 * x * y,
+        "A[i, j] - B[j, k]": x - y,
+    }
+    for (text, values), (op, function) in itertools.product(terms.items(), REDUCTIONS.items()):
+        used = {n: t for n, t in given.items() if f"{n}[" in text}
+        if not extent and op in ("min=", "max="):
+            with pytest.raises(ow.ShapeError, match=r"of extent 0 has no value"):
+                ow.evaluate(f"R[i, k] {op} {text}", **used)
+            continue
+        got, want = ow.evaluate(f"R[i, k] {op} {text}", **used), function(values, axis=1)
+        np.testing.assert_array_equal(dense(got), want)
+        assert got.dtype == want.dtype
+
+
+def test_sparse_reductions_that_have_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statement, "_prefers_sparse", lambda *_: True)
+    a, b = (ow.asarray(x, format="csr") for x in (A, B))
+    for op in ("|=", "&="):
+        with pytest.raises(ow.UnsupportedError, match="combine truth values; got float64"):
+            ow.evaluate(f"R[i, k] {op} A[i, j] * B[j, k]", A=a, B=b)
+    for op in ("min=", "max="):
+        with pytest.raises(ow.DTypeError, match=f"{op} of complex numbers, which are not ordered"):
+            ow.evaluate(f"R[i, k] {op} A[i, j] * B[j, k]", A=a * 1j, B=b)
+    with pytest.raises(ow.UnsupportedError, match='max: no sparse result\n  help: format="dense"'):
+        ow.evaluate("R[i, k] max= A[i, j] + z[k]", A=a, z=Z)
 
 
 @pytest.mark.thin(3)
@@ -250,6 +308,8 @@ def test_a_largest_over_torch() -> None:
         ("y(i) = sqr(A(i, j)) * B(j, k)", ow.FormatError, "there is no function sqr; did you mean sqrt?"),
         ("y[i] += A[i, 1] + B[j, k]", ow.FormatError, "expected the name of an index variable; got '1'"),
         ("A[i] += A[i, j] * B[j, k]", ow.FormatError, "A is used with different numbers of indices"),
+        ("s max= fma(A[i, j], B[j, k], 2.0)", ow.UnsupportedError, "fma(A[i, j], B[j, k], 2.0) cannot be reduced"),
+        ("s[i] max= A[i, j] * 2 ** -1 * B[j, k]", ValueError, "integers to negative integer powers are not integers"),
     ],
 )
 def test_what_does_not_fit_is_pointed_at(text: str, error: type[Exception], message: str) -> None:
@@ -267,3 +327,18 @@ def test_a_number_at_the_elements_of_a_mask() -> None:
     M = ow.asarray(np.eye(3), format="csr")
     assert ow.evaluate("C<M>[i, j] = 1", M=M).to_numpy().tolist() == np.eye(3).tolist()
     assert ow.evaluate("C<~M>[i, j] += 2.5", M=M).to_numpy().tolist() == (2.5 * (1 - np.eye(3))).tolist()
+
+
+def test_a_sum_that_is_no_operation_combines_with_nothing() -> None:
+    likely = ow.Semiring("likely", ow.Monoid("either", "x + y - x * y", "0"), "x * y")
+    a, b = (ow.asarray(x / 8, format="csr") for x in (A, B))
+    want = 1 - np.prod(1 - TERMS / 64, axis=1)
+    np.testing.assert_allclose(ow.evaluate("R[i, k] = A[i, j] * B[j, k]", A=a, B=b, semiring=likely).to_numpy(), want)
+    with pytest.raises(ow.UnsupportedError, match=r"no elementwise sum of Semiring\(name='likely'"):
+        ow.evaluate("C[i, k] += A[i, j] * B[j, k]", A=a, B=b, C=C, semiring=likely)
+
+
+@pytest.mark.parametrize("wrong", [[object()], ["a"], {"a": 1}])
+def test_operands_that_are_no_tensors_are_named(wrong: Any) -> None:
+    with pytest.raises((TypeError, ValueError, NotImplementedError), match="evaluate: operand A: asarray: "):
+        ow.evaluate("y[i] = A[i]", A=wrong)

@@ -45,10 +45,8 @@ def reduce_sparse(t: Tensor, kept_ndim: int, name: str) -> Tensor:
             f"`|=` and `&=` combine truth values; got {t.dtype}\n  help: {name}= asks which are not 0"
         )
     axes = tuple(range(kept_ndim, t.ndim))
-    result = None
-    if all(t.shape[d] for d in axes):
-        target = result_format([s], t.shape[:kept_ndim])
-        result = reduced_fibres(t, axes, False, lambda rows, over: reduce(name, rows, over), target=target)
+    target = result_format([s], t.shape[:kept_ndim])
+    result = reduced_fibres(t, axes, False, lambda rows, over: reduce(name, rows, over), target=target)
     if result is None:
         raise UnsupportedError(f'{name}: no sparse result\n  help: format="dense"')
     return result
@@ -66,8 +64,8 @@ def fold_stored(t: Tensor, kept_ndim: int, name: str) -> Tensor:
 
 
 def reduce_product(x: Term, y: Term, kept_letters: str, name: str) -> Tensor | None:
-    """The products of elements of two terms, reduced over all letters but `kept_letters`; None unless both have fill
-    value 0 and finite elements, so that all other products are 0.
+    """The products of elements of two terms, reduced over all letters but `kept_letters`; None unless there are some and
+    both have fill value 0 and finite elements, so that all other products are 0.
 
     name : "min", "max", "prod", or "any" of products that are not 0
     """
@@ -79,9 +77,9 @@ def reduce_product(x: Term, y: Term, kept_letters: str, name: str) -> Tensor | N
     storages = [t.storage for t in terms]
     scalar = promote(tuple(s.scalar for s in storages), storages[0].library)
     scalar = accumulator(scalar, storages[0].library) if name == "prod" else scalar
-    if scalar in COMPLEX or name == "all" or any(s.fill_value or not bounded(s.values, FINITE) for s in storages):
-        return None
     count = math.prod(n for c, n in (terms[0].extents | terms[1].extents).items() if c not in kept_letters)
+    if scalar in COMPLEX or not count or any(s.fill_value or not bounded(s.values, FINITE) for s in storages):
+        return None
     ring = Semiring(f"{monoid}_product", MONOIDS[monoid], "abs(x * y)" if name == "any" else "x * y")
     left, right = (Term(t.letters, _zero_fill(t.storage, cast(t.storage.values, scalar))) for t in terms)
     reduced = pair(left, right, kept_letters, ring)
