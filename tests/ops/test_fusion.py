@@ -351,6 +351,22 @@ def test_what_is_not_fused_says_why() -> None:
     assert "the result is dense" in str(plan)
 
 
+REASONS: dict[str, tuple[Function, str]] = {
+    "no operand has the structure of the result": (lambda A, X, Y: A.T * (Y.T @ X.T), "float64"),
+    "half precision is summed in single": (lambda A, X, Y: (A * 2.0) @ V.astype("float16"), "float16"),
+    "the fill value 2.0 takes part": (lambda A, X, Y: (A + 2.0) * 1.0 @ V, "float64"),
+    "an operand is a value of rank 0": (lambda A, X, Y: A**A * A, "int64"),
+    "its result is known only when it is run": (lambda A, X, Y: ow.where(A > 1, A, X @ Y) * A, "float64"),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_reasons_not_to_fuse(reason: str) -> None:
+    """The operations run one by one, with the same result."""
+    function, dtype = REASONS[reason]
+    assert reason in str(both(function, abs(operands(n=1, dtype=dtype)[0]), X, Y))
+
+
 def test_programs_hold_no_operands_and_are_kept_by_structure() -> None:
     ow.clear_caches()  # where kernels of other tests fill their limit the next one empties the table
     A, B, _ = operands()

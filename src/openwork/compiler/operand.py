@@ -18,8 +18,7 @@ class Operand:
     """An operand of a kernel.
 
     format is None for a strided array: element (i, j) lies at i * stride0 + j * stride1, and the stride of
-    dimension `unit` is known to be one; a scalar
-    in memory has rank 0 and unit 0, one passed by value no unit.
+    dimension `unit` is known to be one; a scalar has rank 0 and unit 0.
 
     `ragged` says that some level coordinates fall outside the shape.
     """
@@ -41,8 +40,7 @@ class ParamRef(NamedTuple):
     "packed": the coordinates of `level`, see `packed_coordinates`;
     "size", "lower": extent and lowest coordinate of `level`;  "last": its last position;
     "slice": elements per batch of the buffer `part` ("pos", "crd" or "vals") of `level`;
-    "extent": the extent of the index variable `tensor`;  "stride": of dimension `level`;
-    "constant": a scalar operand.
+    "extent": the extent of the index variable `tensor`;  "stride": of dimension `level`.
     """
 
     kind: str
@@ -56,7 +54,7 @@ class ParamRef(NamedTuple):
         match self.kind:
             case "vals":
                 return f"{self.tensor}_vals"
-            case "data" | "constant":
+            case "data":
                 return self.tensor
             case "extent":
                 return f"n_{self.tensor}"
@@ -76,8 +74,6 @@ def parse_ref(name: str, tensors: Collection[str], strided: Collection[str]) -> 
     """
     if name in strided:
         return ParamRef("data", name)
-    if name in tensors:
-        return ParamRef("constant", name)
     if name.endswith("_vals") and name[:-5] in tensors:
         return ParamRef("vals", name[:-5])
     if (m := _SLICE.fullmatch(name)) and m[1] in tensors:

@@ -8,7 +8,7 @@ from ..ir.operations import with_trait
 __all__ = ["linear", "vanishes"]
 
 
-_ZERO_AT_ZERO = with_trait("zero-at-zero") | {"pattern"}
+_ZERO_AT_ZERO = with_trait("zero-at-zero")
 """Functions of one element that are 0 at 0."""
 _ZERO_AT_ZEROS = with_trait("zero-at-zeros")
 """Operations that are 0 where both operands are."""

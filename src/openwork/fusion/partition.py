@@ -214,9 +214,7 @@ class _RegionBuilder:
 
     def region(
         self, node: Lazy, kind: str, kept_indices: tuple[str, ...], extents: dict[str, int], e: Expression
-    ) -> Region | str:
-        if not any(m.is_sparse for m in self.metas.values()):
-            return "no operand is sparse"
+    ) -> Region:
         extents |= self.summed
         reduced = tuple(i for i in extents if i not in kept_indices)
         numbers = {name: value for value, name in self.numbers.items() if any(a.tensor == name for a in accesses(e))}

@@ -64,8 +64,8 @@ def fold_stored(t: Tensor, kept_ndim: int, name: str) -> Tensor:
 
 
 def reduce_product(x: Term, y: Term, kept_letters: str, name: str) -> Tensor | None:
-    """The products of elements of two terms, reduced over all letters but `kept_letters`; None unless there are some and
-    both have fill value 0 and finite elements, so that all other products are 0.
+    """The products of elements of two terms, reduced over all letters but `kept_letters`; None unless there are some,
+    and both have fill value 0 and finite elements, so that all other products are 0.
 
     name : "min", "max", "prod", or "any" of products that are not 0
     """

@@ -93,8 +93,6 @@ class Terms:
                 return self.computed(load(buffer, scalar, self.nest.leaf(walk.position, walk.batch), walk.lanes))
             case Access(tensor, indices):
                 operand = self.operands[tensor]
-                if operand.ndim == 0 and operand.unit is None and not indices:
-                    return self.computed(self.params.scalar(ParamRef("constant", tensor), operand.scalar))
                 if (table := dict(walk.tables).get((tensor, piece.offset))) is not None and walk.places is not None:
                     return op("permute", table, walk.places)
                 buffer = self.params.buffer(ParamRef("data", tensor), operand.scalar)
@@ -102,7 +100,6 @@ class Terms:
                 if self.lane_dim(walk) in indices:
                     lanes = walk.lanes
                 return self.computed(load(buffer, operand.scalar, self.address(e, walk, base, piece), lanes))
-        raise CompilerBug(f"{self.stmt}: {e!r} cannot be read here")
 
     def table(self, access: Access, walk: Walk, piece: Tile, base: Expr, count: int) -> Expr:
         """So many consecutive elements of a strided operand, from that at `walk` on."""
