@@ -172,6 +172,55 @@ def test_rank_zero() -> None:
     assert ow.broadcast_to(total, (2, 3)).compressed().tolist() == [total.item()] * 6
     assert [x.shape for x in ow.unstack(made(*arrays((3,))))] == [(), (), ()]
     assert ow.reshape(ow.broadcast_to(total, (1, 1)), ()).item() == total.item()
+    assert total.reshape(()).item() == total.mask_nan().item() == total.flatten().item() == total[()].item()
+    assert total[None, ..., None].shape == (1, 1)
+    stack = ow.masked.stack([total, total * 2])
+    assert (stack.shape, stack.compressed().tolist()) == ((2,), [total.item(), 2 * total.item()])
+
+
+def test_operands_of_every_kind() -> None:
+    """Numbers, lists, arrays and tensors of rank 0, over either library, with a masked tensor over NumPy's buffers."""
+    torch = pytest.importorskip("torch")
+    data, bits = arrays((4, 5))
+    number = ow.asarray(np.float64(3))
+    for spec in ("dense", "csr"):
+        m, a = made(data, bits, spec), reference(data, bits)
+        for three in (3, 3.0, np.float64(3), np.array(3.0), number, torch.tensor(3.0, dtype=torch.float64)):
+            agree(m + three, a + 3)
+            agree(three * m, a * 3)
+            agree(m > three, a > 3)
+        for row in ([1.0, 2, 3, 4, 5], ow.asarray(np.arange(1.0, 6)), ow.asarray(np.arange(1.0, 6), format="coo")):
+            agree(m * row, a * np.arange(1.0, 6))
+        whole = made(data, bits | True, spec)
+        agree(whole.astype("int64").mask_nan(), reference(data.astype(int), bits | True))
+        agree(ow.masked.einsum("ij,j->i", m, [1.0, 2, 3, 4, 5]), (a * np.arange(1.0, 6)).sum(1))
+        agree(ow.masked.einsum("ij,ij->", m, ow.asarray(data)), np.ma.asarray((a * data).sum()))
+        agree(ow.masked.einsum(m, [0, 1], [1]), a.sum(0))
+
+
+def test_numpys_functions_that_are_methods() -> None:
+    data, bits = arrays((4, 5))
+    m, a = made(data, bits), reference(data, bits)
+    agree(np.ravel(m), a.ravel())
+    agree(np.transpose(m, (1, 0)), a.T)
+    agree(np.dot(m, m.T), np.ma.dot(a, a.T))
+    for got, want in zip(np.nonzero(m), np.ma.nonzero(a), strict=True):
+        np.testing.assert_array_equal(got, want)
+    cube = made(*arrays((2, 3, 4)))
+    for first, last in ((0, -1), (0, 1), (1, 2), (-2, -1), (1, 1)):
+        want = reference(*arrays((2, 3, 4))).reshape(
+            {0: (24,) if last < 0 else (6, 4)}.get(first, (2, 3, 4) if last == 1 else (2, 12))
+        )
+        agree(cube.flatten(first, last), want)
+
+
+def test_masks_of_one_number_of_elements_in_other_rows() -> None:
+    """Structures that differ in a buffer's length only are other structures."""
+    rows = [np.array([[1, 1, 0], [0, 0, 0], [0, 0, 0]], bool), np.array([[1, 0, 0], [0, 1, 0], [0, 0, 0]], bool)]
+    first, second = (made(np.ones((3, 3)), bits, "dcsr") for bits in rows)
+    with pytest.raises(ow.ShapeError, match=r"element \(0, 1\) is specified in the first operand only"):
+        first + second
+    assert first.add(second, how="union").nse == 3
 
 
 def test_what_has_no_meaning_is_refused() -> None:
@@ -182,6 +231,18 @@ def test_what_has_no_meaning_is_refused() -> None:
             function(*args)
     with pytest.raises(ow.UnsupportedError, match="include_initial"):
         ow.cumulative_sum(m, axis=0, include_initial=True)
+    with pytest.raises(ow.UnsupportedError, match=r"pad: mode='linear_ramp', constant_values= of a masked tensor"):
+        ow.pad(m, 1, mode="linear_ramp")
+    with pytest.raises(ow.UnsupportedError, match=r"pad: mode='constant', constant_values= of a masked tensor"):
+        ow.pad(m, 1, constant_values=3)
+    with pytest.raises(ow.UnsupportedError, match=r"one element of a masked tensor of shape \(3,\)"):
+        ow.take(m[0], 1, axis=0)
+    with pytest.raises(IndexError, match="too many indices for a masked tensor of rank 0"):
+        m.sum()[0]
+    with pytest.raises(ow.ShapeError, match=r"a function of \d specified elements gave an array of shape \(1,\)"):
+        m.map(lambda v: v[:1])
+    with pytest.raises(ow.UnsupportedError, match="einsum: no operand is masked"):
+        ow.masked.einsum("ij->i", np.ones((2, 2)))
     with pytest.raises(ow.UnsupportedError, match="first operand is no masked tensor"):
         ow.softmax(ow.asarray(np.ones(3)), m)
     with pytest.raises(ow.UnsupportedError, match="out= and where="):

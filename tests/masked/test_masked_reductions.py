@@ -87,6 +87,36 @@ def test_nan_functions(spec: str, axis: Any) -> None:
         np.testing.assert_allclose(m.norm(np.inf, axis).to_numpy(0), np.nan_to_num(np.nanmax(np.abs(hidden), axis)))
 
 
+@pytest.mark.parametrize("spec", ["dense", "csr"])
+def test_spread_of_complex_numbers_and_sums_of_exponentials_of_integers(spec: str) -> None:
+    data, bits = arrays((4, 6), dtype="complex128")
+    data = data + 1j * arrays((4, 6), 1)[0]
+    bits[:2] = bits[:, :2] = True
+    m, a = made(data, bits, spec), reference(data, bits)
+    for axis in (None, 0, 1):
+        agree(m.var(axis), np.ma.asarray(a.var(axis)), exact=False)
+        agree(m.std(axis), np.ma.asarray(a.std(axis)), exact=False)
+        agree(ow.var(m, axis=axis, correction=1), np.ma.asarray(a.var(axis, ddof=1)), exact=False)
+        for dtype in ("int8", "uint16", "int64", "bool"):
+            n = np.abs(data.real).astype(dtype)
+            want = np.log(np.sum(np.where(bits, np.exp(n.astype(float)), 0), axis))
+            agree(made(n, bits, spec).logsumexp(axis), np.ma.asarray(want), exact=False)
+
+
+def test_a_type_to_compute_in() -> None:
+    """A mean, an extreme or a spread in another type is that of the tensor of this type."""
+    data, bits = arrays((4, 6), dtype="int64")
+    bits[:, :3] = True
+    m, a = made(data, bits), reference(data.astype("float32"), bits)
+    for name in ("mean", "var", "std", "sum", "prod"):
+        got = getattr(ow, name)(m, axis=1, dtype="float32")
+        agree(got, np.ma.asarray(getattr(a, name)(1)).astype("float32"), exact=False)
+    agree(ow.var(m, axis=1, ddof=2), a.astype("float64").var(1, ddof=2), exact=False)
+    for refused in (lambda: ow.max(m, explicit=True), lambda: ow.sum(m, grad="dense")):
+        with pytest.raises(ow.UnsupportedError, match="= of a masked tensor\n  help: leave it out"):
+            refused()
+
+
 def test_values_of_missing_elements_take_no_part() -> None:
     data = np.array([[np.nan, 1.0], [np.inf, np.nan]])
     bits = np.array([[False, True], [False, False]])

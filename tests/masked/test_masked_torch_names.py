@@ -206,3 +206,50 @@ def test_an_argument_by_two_names_is_refused() -> None:
     ):
         with pytest.raises(TypeError, match=r"(by two names|multiple values)"):
             call()
+
+
+@pytest.mark.parametrize("spec", ["dense", "csr"])
+def test_spellings_that_torch_has_besides(spec: str) -> None:
+    """Reflected operators of a dense tensor, arrays of NumPy among the arguments, arguments by place and in lists."""
+    data, mask, m = pair("f", spec)
+    other = torch.linspace(0.2, 2.0, 20, dtype=torch.float64).reshape(4, 5)
+    held = ow.masked_tensor(other, mask).asformat(spec)
+    hidden = data.masked_fill(~mask, 0)
+    for got, want in (
+        (other.__rpow__(m), data**other), (other.__rsub__(m), data - other), (other.__rdiv__(m), data / other),
+        (other.__rfloordiv__(m), data // other), (torch.rsub(m, other), other - data),
+        (m.lerp(other.numpy(), 0.5), (data + other) / 2), (m.addcmul(other.numpy(), other), data + other * other),
+        (torch.max(m, other), torch.maximum(data, other)), (torch.min(m, other=held), torch.minimum(data, other)),
+    ):  # fmt: skip
+        agree(got, want, mask)
+    if spec == "dense":
+        agree(other.where(data > 0.5, m), torch.where(data > 0.5, other, data), mask | (data > 0.5))
+    for got, want in (
+        (m.var(False), data[mask].var(False)), (torch.std(m, True), data[mask].std()),
+        (torch.var(m, correction=3), data[mask].var(correction=3)),
+        (torch.var(m, 0, False, True), torch.stack([data[mask[:, k], k].var(False) for k in range(5)])[None]),
+        (torch.norm(m, 3, 1, True), torch.norm(hidden, 3, 1, True)), (m.norm(1, 0), hidden.norm(1, 0)),
+        (torch.linalg.vector_norm(m, float("inf"), dtype=torch.float32), hidden.float().abs().max()),
+        (torch.einsum("ij,kj->ik", m, held), hidden @ (other * mask).T), (torch.einsum("ij->i", [m]), hidden.sum(1)),
+    ):  # fmt: skip
+        agree(got, want, torch.ones_like(want, dtype=torch.bool))
+
+
+def test_gradients_of_what_no_output_depends_on() -> None:
+    data, mask, _ = pair()
+    m, other = (ow.masked_tensor(data, mask, requires_grad=True) for _ in range(2))
+    first, second = torch.autograd.grad((m * m).sum().to_tensor(0), [m, other], allow_unused=True)
+    agree(first, 2 * data, mask)
+    assert second is None
+
+
+def test_medians_of_nothing() -> None:
+    m = ow.masked_tensor(torch.full((2, 3), torch.nan), torch.zeros(2, 3, dtype=torch.bool))
+    for function in (torch.median, torch.nanmedian):
+        for keepdim in (False, True):
+            for dim in (0, 1):
+                pair_found = function(m, dim, keepdim)
+                assert type(pair_found).__name__ == function.__name__
+                for got in pair_found:
+                    assert (got.shape, got.nse) == (torch.median(m.to_tensor(0), dim, keepdim)[0].shape, 0)
+        assert function(m).nse == 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler.single.factors import identity
-from ..errors import DTypeError, UnsupportedError
+from ..errors import DTypeError
 from ..format import coo
 from ..format.expression import Dim
 from ..ir.types import COMPLEX, FLOATS
@@ -91,12 +91,8 @@ def reduce(
         return _finish(found, found >= 0, m, given, keepdims)
     if op in _OPERATORS:
         return _finish(_folded(op, s, axes, _summed_in(op, s, dtype)), found > 0, m, given, keepdims)
-    function = _DERIVED.get(op)
-    if function is None:
-        names = ", ".join(("count", *_OPERATORS, *_DERIVED, *_PLACES))
-        raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {names}")
     options = {k: real(x, op, k) for k, x in (("correction", correction), ("ord", ord)) if x is not None}
-    return _finish(function(s, axes, found, **options), found > 0, m, given, keepdims)
+    return _finish(_DERIVED[op](s, axes, found, **options), found > 0, m, given, keepdims)
 
 
 def _by_fibres(plan: SparseReduction, values: MaskedTensor) -> MaskedTensor:
