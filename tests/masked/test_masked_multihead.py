@@ -73,3 +73,19 @@ def test_masks_of_torchs_and_queries_that_see_no_key() -> None:
     assert bool(torch.isfinite(x.grad).all())
     assert not bool(x.grad[:, 1].any())
     assert all(bool(torch.isfinite(p.grad).all()) for p in attention.parameters())
+
+
+def test_truth_values_as_masks_of_the_function() -> None:
+    """The layer turns them into numbers before; the function takes them as they are."""
+    attention = layer()
+    x = torch.randn(4, 3, 8, dtype=torch.float64)
+    m = ow.masked_tensor(x, torch.ones(4, 3, 8, dtype=torch.bool))
+    causal = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
+    padding = torch.zeros(3, 4, dtype=torch.bool)
+    padding[2, 3] = True
+    weights = (attention.in_proj_weight, attention.in_proj_bias, None, None, False, 0.0)
+    weights += (attention.out_proj.weight, attention.out_proj.bias)
+    for masks in ({"attn_mask": causal}, {"key_padding_mask": padding}, {"attn_mask": causal.expand(6, 4, 4)}):
+        function = torch.nn.functional.multi_head_attention_forward
+        for got, want in zip(*(function(y, y, y, 8, 2, *weights, **masks) for y in (m, x)), strict=True):
+            assert torch.allclose(got.to_tensor(0), want)

@@ -132,6 +132,32 @@ def test_bands(dtype: torch.dtype) -> None:
     losses = (x.square().sum() for x in (got, want))
     for a, b in zip(*(torch.autograd.grad(x, given) for x in losses), strict=True):
         torch.testing.assert_close(a, b)
+    checker = torch.tensor([[1, 0, 1], [0, 1, 1]]).repeat_interleave(16, 0).repeat_interleave(12, 1)
+    few = torch.zeros(16, 2100).index_fill(1, torch.arange(7, 2000, 150), 1)  # of many keys, which all see the same
+    tall = torch.eye(2).repeat_interleave(32, 0).repeat_interleave(12, 1)
+    for mask, format in ((checker, "bsr(16, 12)"), (tall, "bsr(32, 12)"), (few, "csr"), (0 * checker, "csr")):
+        n, m = mask.shape
+        given = [numbers(2, n, 6).to(dtype), numbers(2, m, 6, seed=1).to(dtype), numbers(2, m, 5, seed=2).to(dtype)]
+        given = [x.detach().requires_grad_() for x in given]
+        seen = (mask.sum(1) > 0)[:, None]
+        got, want = attend(ow.asarray(mask, format=format), *given), torch.where(seen, dense_attention(mask, *given), 0)
+        torch.testing.assert_close(got, want)
+        losses = (x.square().sum() for x in (got, want))
+        for a, b in zip(*(torch.autograd.grad(x, given) for x in losses), strict=True):
+            torch.testing.assert_close(a, torch.where(seen.any(), b, 0))
+
+
+def test_nothing_to_attend_to() -> None:
+    """No queries, no keys, no features: results and gradients of extent 0, or zeros."""
+    causal = torch.ones(21, 21).tril()
+    for n, m, d, e in ((0, 21, 5, 4), (21, 0, 5, 4), (0, 0, 5, 4), (21, 21, 0, 4), (21, 21, 5, 0)):
+        given = [numbers(2, n, d), numbers(2, m, d, seed=1), numbers(2, m, e, seed=2)]
+        mask = causal[:n, :m]
+        got = attend(ow.asarray(mask, format="csr"), *given)
+        want = dense_attention(mask, *given) if n and m else torch.zeros(2, n, e).double() + sum(x.sum() for x in given)
+        torch.testing.assert_close(got, want if m else torch.zeros_like(want))
+        for a, b in zip(*(torch.autograd.grad(x.square().sum(), given) for x in (got, want)), strict=True):
+            torch.testing.assert_close(a, b if n and m else torch.zeros_like(b))
 
 
 def test_stacks_of_masks_and_masks_over_numpy() -> None:
@@ -257,6 +283,16 @@ def test_dropout_keeps_the_mean() -> None:
     assert out.std() > 0.05
     (grad,) = torch.autograd.grad(out.sum(), v)
     torch.testing.assert_close(grad.sum(), out.sum())  # backward drops what forward did
+    small = [numbers(3, 4, 2), numbers(3, 4, 2, seed=1), numbers(3, 4, 2, seed=2)]
+    for mask in (MASKS["causal"][:4, :4], torch.stack([MASKS["random"][k : k + 4, :4] for k in range(3)])):
+        t = ow.asarray(mask, format="csr" if mask.ndim == 2 else "coo")
+
+        def dropped(*x: torch.Tensor, t: ow.Tensor = t) -> torch.Tensor:
+            torch.manual_seed(1)
+            return attend(t, *x, dropout=0.4)
+
+        assert torch.autograd.gradcheck(dropped, small, fast_mode=True)
+        assert torch.autograd.gradgradcheck(dropped, small, fast_mode=True)
 
 
 def test_layer() -> None:

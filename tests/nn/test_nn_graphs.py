@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import openwork as ow
-from openwork.nn import GraphAttention, GraphConv, attend, normalized_adjacency
+from openwork.nn import GraphAttention, GraphConv, SparseLinear, attend, normalized_adjacency
+from openwork.nn.autocast import autocast
 
 FORMATS = ["csr", "csc", "coo", "dcsr"]
 
@@ -62,6 +63,26 @@ def test_convolution(format: str) -> None:
     sparse = ow.asarray(x.detach()).asformat("csr")
     torch.testing.assert_close(layer(t, sparse), layer(t, x))
     assert repr(GraphConv(3, 2, bias=False)) == "GraphConv(in_features=3, out_features=2, bias=False)"
+
+
+def test_autocast() -> None:
+    """Products in the dtype that is asked for, of real floating-point operands; whole numbers stay."""
+    layer, t, x = GraphConv(3, 2), edges("csr").astype(torch.float32), features().float()
+    linear = SparseLinear(ow.asarray(torch.tensor([[1.0, 0, 2], [0, 3, 0]]), format="csr"), torch.ones(2))
+    found = []
+    with torch.autocast("cpu", torch.bfloat16):
+        for got in (layer(t, x), linear(x), layer(t.astype(torch.bfloat16), x.bfloat16())):
+            assert got.dtype == torch.bfloat16
+            found.append(got.float())
+        whole = torch.arange(4)
+        assert autocast(whole, None)[0] is whole
+        cast = autocast(whole, None, t, x, t.astype(torch.int64), t.astype(torch.bfloat16))
+        assert [None if y is None else y.dtype for y in cast] == [
+            torch.int64, None, torch.bfloat16, torch.bfloat16, torch.int64, torch.bfloat16
+        ]  # fmt: skip
+    assert all(a is b for a, b in zip(autocast(t, x), (t, x), strict=True))
+    for a, b in zip(found, (layer(t, x), linear(x), layer(t, x)), strict=True):
+        torch.testing.assert_close(a, b, rtol=0.03, atol=0.03)
 
 
 def dense_attention(t: ow.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

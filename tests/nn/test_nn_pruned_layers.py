@@ -97,6 +97,12 @@ def test_recurrent() -> None:
         agree(kind(6, 4, **options), x[0])
     state = (numbers(1, 3, 4), numbers(1, 3, 4))
     agree(nn.LSTM(6, 4), x, state)
+    agree(nn.LSTM(6, 4), x[:, 0], tuple(s[:, 0] for s in state))
+    agree(nn.GRU(6, 4), x[:, 0], state[0][:, 0])
+    for training in (True, False):  # dropout of all that goes from one layer to the next draws nothing
+        agree(nn.LSTM(6, 4, num_layers=2, dropout=1.0).train(training), x)
+    with pytest.raises(ow.ShapeError, match="initial states"):
+        prune(nn.GRU(6, 4).double(), 0.5)(x[:, 0], state[0])
     ragged = pack_sequence([x[:2, 0], x[:, 1], x[:3, 2]], enforce_sorted=False)
     for kind in (nn.LSTM, nn.GRU):
         layer = prune(kind(6, 4, bidirectional=True, num_layers=2).double(), 0.5)
@@ -205,6 +211,14 @@ def test_small_and_large_weights_are_told_apart(dtype: torch.dtype) -> None:
             assert torch.equal(pruned.weight.detach().to_dense(), kept)
     layer.weight.data = torch.full((8, 8), torch.nan, dtype=dtype)
     assert prune(prune(layer, 0.5), 0.75).weight.nse == 16
+
+
+def test_inputs_beyond_32_bits_are_numbered_in_64() -> None:
+    with pytest.warns(UserWarning, match="no-op"):
+        wide = nn.Linear(2**31, 0)
+    for layer, dtype in ((wide, torch.int64), (nn.Linear(8, 2), torch.int32)):
+        weight = prune(layer, 0.5).weight
+        assert [b.dtype for b in (weight.pos(1), weight.crd(1))] == [dtype, dtype]
 
 
 def test_frozen_layers_stay_frozen() -> None:
