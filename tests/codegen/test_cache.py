@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
+from platform import machine
 
 import numpy as np
 import pytest
 
-from openwork.codegen import cache, disk, engine, linker
+from openwork.codegen import cache, disk, engine, linker, llvm
 from openwork.codegen.emit import emit
 from openwork.codegen.executable import run
-from openwork.errors import CompilerBug
+from openwork.errors import CompilerBug, UnsupportedError
 from openwork.ir.loop import Kernel
 from openwork.ir.text import parse
 
@@ -142,6 +145,172 @@ def test_the_linker_refuses_what_it_does_not_know() -> None:
             linker.link(bad, ["scale"])
     with pytest.raises(linker.Unlinkable, match="no elacs in the object"):
         linker.link(code, ["elacs"])
+
+
+TABLE = """
+declare double @cbrt(double)
+@table = dso_local constant [3 x ptr] [ptr @twice, ptr @cbrt, ptr getelementptr (i8, ptr @numbers, i64 8)]
+@numbers = internal constant [2 x double] [double 0.5, double 0.25]
+@distance = dso_local constant i64 sub (i64 ptrtoint (ptr @twice to i64), i64 ptrtoint (ptr @distance to i64))
+@written = internal global [600 x i64] zeroinitializer
+define dso_local double @twice(double %x) noinline { %y = fmul double %x, 2.0 ret double %y }
+define double @root(double %x) { %y = call double @cbrt(double %x) %z = call double @twice(double %y) ret double %z }
+define double @pick(i64 %i, double %x) {
+  %at = getelementptr [3 x ptr], ptr @table, i64 0, i64 %i
+  %f = load ptr, ptr %at
+  %y = call double %f(double %x)
+  ret double %y
+}
+define double @quarter() {
+  %at = getelementptr [3 x ptr], ptr @table, i64 0, i64 2
+  %p = load volatile ptr, ptr %at
+  %y = load double, ptr %p
+  ret double %y
+}
+define i64 @apart() {
+  %d = load volatile i64, ptr @distance
+  %from = ptrtoint ptr @distance to i64
+  %to = ptrtoint ptr @twice to i64
+  %there = add i64 %from, %d
+  %off = sub i64 %there, %to
+  ret i64 %off
+}
+define i64 @count(i64 %k) {
+  %at = getelementptr [600 x i64], ptr @written, i64 0, i64 %k
+  %n = load i64, ptr %at
+  %m = add i64 %n, 1
+  store i64 %m, ptr %at
+  ret i64 %m
+}
+"""
+FUNCTIONS = ("root", "pick", "quarter", "apart", "count")
+
+
+def use(code: linker.Code) -> list[object]:
+    """What the functions of `TABLE` give."""
+    number, real = ctypes.c_int64, ctypes.c_double
+    kinds = ((real, real), (real, number, real), (real,), (number,), (number, number))
+    root, pick, quarter, apart, count = (ctypes.CFUNCTYPE(*k)(at) for k, at in zip(kinds, code.addresses, strict=True))
+    return [root(27.0), pick(0, 4.0), pick(1, 64.0), quarter(), apart(), count(0), count(599), count(599)]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or machine() != "x86_64", reason="objects of x86-64 Linux")
+def test_what_is_linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Addresses of own and foreign functions in tables, distances, constants, variables: by either linker."""
+    code = engine.to_object(TABLE)
+    assert {kind for *_, kind, _, _ in linker._Object(code).relocations()} >= {linker._ABS64, linker._PC64}
+    expected = pytest.approx([6.0, 8.0, 4.0, 0.25, 0, 1, 1, 2])
+    assert use(linker.link(code, FUNCTIONS)) == expected
+    assert use(engine.load(code, *FUNCTIONS)) == expected
+
+    def unlinkable(*args: object) -> None:
+        raise linker.Unlinkable
+
+    monkeypatch.setattr(linker, "link", unlinkable)
+    assert use(engine.load(code, *FUNCTIONS)) == expected
+    with pytest.raises(CompilerBug, match="are not all in the object file"):
+        engine.load(code, "root", "stem")
+
+
+@pytest.mark.skipif(sys.platform != "linux" or machine() != "x86_64", reason="objects of x86-64 Linux")
+def test_objects_that_the_linker_leaves_to_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = engine.to_object(TABLE)
+    object_ = linker._Object(code)
+    head = struct.unpack_from("<Q", code, 40)[0]
+    symbols = next(s for s in object_.sections if s.kind == linker._SYMTAB)
+    number = next(k for k, s in enumerate(object_.sections) if s.kind == linker._SYMTAB)
+    names = [name for name, _, _ in object_.symbols]
+    tables = [s for s in object_.sections if s.kind == linker._RELA and linker._loaded(object_.sections[s.info])]
+    entries = [
+        (table.offset + 24 * k, info & 0xFFFFFFFF, object_.symbols[info >> 32])
+        for table in tables
+        for k, (_, info, _) in enumerate(struct.iter_unpack("<QQq", code[table.offset : table.offset + table.size]))
+    ]
+    own = next(at for at, kind, (_, section, _) in entries if section and kind == linker._ABS64)
+
+    def patched(form: str, at: int, value: int) -> bytes:
+        out = bytearray(code)
+        struct.pack_into(form, out, at, value)
+        return bytes(out)
+
+    cases = {
+        "not a relocatable x86-64 object": patched("<H", 18, 183),
+        "no symbol table": patched("<I", head + 64 * number + 4, 3),
+        "symbol twice in the special section 0xfff1": patched(
+            "<H", symbols.offset + 24 * names.index("twice") + 6, 0xFFF1
+        ),
+        "relocation 9 against a symbol of the object": patched("<I", own + 8, 9),
+        "relocation of type 10": patched("<I", own + 8, 10),
+        "no function cbrx in this process": code.replace(b"cbrt\0", b"cbrx\0"),
+    }
+    before = linker._unmap
+    for message, changed in cases.items():
+        freed: list[tuple[int, int]] = []
+        monkeypatch.setattr(
+            linker, "_unmap", lambda at, size, freed=freed: (freed.append((at, size)), before(at, size))
+        )
+        with pytest.raises(linker.Unlinkable, match=re.escape(message)):
+            linker.link(changed, FUNCTIONS)
+        assert len(freed) == (message[:3] not in ("not", "no ") or "cbrx" in message), message
+    with pytest.raises(OSError, match="may not be made executable"):
+        linker._protect(1, 4096, 0)
+    with pytest.raises(OSError, match="no memory for code"):
+        linker._map(1 << 60)
+    map_ = linker._map
+    monkeypatch.setattr(linker, "_map", lambda size: map_(size << 50))
+    with pytest.raises(linker.Unlinkable, match="no memory for code"):
+        linker.link(code, FUNCTIONS)
+
+
+def test_compiling_where_addresses_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is asked for before LLVM is, which would end the process: by the length of the text."""
+    asked: list[int] = []
+
+    class Pages:
+        def __init__(self, fd: int, size: int) -> None:
+            asked.append(size)
+            if size > limit:
+                raise refusal
+
+        def close(self) -> None:
+            asked.append(-asked[-1])
+
+    monkeypatch.setattr(engine, "is_limited", lambda: True)
+    monkeypatch.setattr(engine.mmap, "mmap", Pages)
+    text = "define i64 @f(i64 %x) { ret i64 7 }\n"
+    need = engine.ROOM + engine.BYTES * len(text)
+    limit, refusal = need, OSError("no memory")
+    code = engine.load(engine.to_object(text), "f")
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses[0])(3) == 7
+    assert asked == [need, -need]
+    for refusal in (OSError("no memory"), ValueError("too large")):  # noqa: B007
+        limit = need - 1
+        with pytest.raises(MemoryError, match="no memory to compile a kernel"):
+            engine.to_object(text)
+
+
+def test_llvm_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        """A finder of a library that the system's loader refuses."""
+
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            if name == "llvmlite.binding":
+                try:
+                    raise OSError(reason)
+                except OSError:
+                    raise OSError("Could not find/load shared object file") from None
+
+    monkeypatch.delitem(sys.modules, "llvmlite.binding", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    cases = (
+        ("cannot allocate memory in static TLS block", False, MemoryError, "no memory to load LLVM"),
+        ("not there", True, MemoryError, "no memory to load LLVM"),
+        ("not there", False, UnsupportedError, "LLVM cannot be loaded: Could not find"),
+    )
+    for reason, limited, error, message in cases:  # noqa: B007
+        monkeypatch.setattr(llvm, "is_limited", lambda limited=limited: limited)
+        with pytest.raises(error, match=message):
+            llvm.library.__wrapped__()
 
 
 def test_statuses(files: Path) -> None:

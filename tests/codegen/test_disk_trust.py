@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -17,6 +18,8 @@ import pytest
 
 from openwork import faults
 from openwork.codegen import disk
+from openwork.codegen import private_folder as private_folder_module
+from openwork.codegen.target import host
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
 ENTRY = disk.Entry("f", (), b"code" * 50)
@@ -292,3 +295,86 @@ print((ow.asarray(np.eye(3), format="csr") @ np.arange(3.0)).tolist())
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env)
     assert done.stdout == "[0.0, 1.0, 2.0]\n", done.stderr
     assert list(tmp_path.glob("*.owk"))
+
+
+def test_systems_without_descriptors_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are found by the folder's path there: read, replaced, listed, dated and removed as elsewhere."""
+    monkeypatch.setattr(private_folder_module, "_POSIX", False)
+    path = tmp_path / "made" / "here"
+    with private_folder_module.private_folder(path, create=True) as files:
+        assert path.is_dir()
+        assert files.read("name", 10) is None
+        files.replace("name", b"before")
+        files.replace("name", b"content")
+        assert (files.read("name", 7), files.read("name", 6), files.head("name", 3)) == (b"content", None, b"con")
+        os.utime(path / "name", (5, 5))
+        files.touch("name")
+        files.touch("absent")
+        assert (path / "name").stat().st_mtime > 1e9
+        (path / "folder").mkdir()
+        assert [name for name, _ in files.files()] == ["name"]
+        info = files.info("name")
+        assert info is not None
+        assert info.st_size == 7
+        files.replace("folder", b"no file")
+        assert (path / "folder").is_dir()
+        monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+        with pytest.raises(OSError, match="disk"):
+            files.replace("name", b"after")
+        assert sorted(p.name for p in path.iterdir()) == ["folder", "name"]
+        files.remove("name")
+        assert files.info("name") is None
+        with pytest.raises(FileNotFoundError):
+            files.remove("name")
+    monkeypatch.undo()
+    monkeypatch.setattr(private_folder_module, "_POSIX", False)
+    monkeypatch.setenv("OPENWORK_CACHE_DIR", str(path))
+    monkeypatch.delenv("OPENWORK_CACHE", raising=False)
+    disk.write("key", ENTRY)
+    assert disk.read("key") == ENTRY
+
+
+@pytest.mark.parametrize(
+    ("system", "environment", "expected"),
+    [
+        ("win32", {"LOCALAPPDATA": "/data"}, "/data/openwork"),
+        ("win32", {}, "/home/of/somebody/AppData/Local/openwork"),
+        ("darwin", {"XDG_CACHE_HOME": "/other"}, "/home/of/somebody/Library/Caches/openwork"),
+        ("linux", {"XDG_CACHE_HOME": "/other"}, "/other/openwork"),
+        ("linux", {"OPENWORK_CACHE_DIR": "~/mine"}, "/home/of/somebody/mine"),
+    ],
+)
+@pytest.mark.skipif(os.name != "posix", reason="paths of POSIX")
+def test_the_folder_of_each_system(
+    system: str, environment: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENWORK_CACHE", "OPENWORK_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/of/somebody", **environment}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(disk.sys, "platform", system)
+    assert disk.folder() == Path(expected)
+
+
+def test_why_nothing_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    assert disk.why_not() is None, "it will be made"
+    folder.mkdir(mode=0o700)
+    assert disk.why_not() is None
+    folder.chmod(0o777)
+    assert str(folder) in str(disk.why_not())
+    monkeypatch.setenv("OPENWORK_CACHE", "0")
+    assert disk.why_not() == "OPENWORK_CACHE says no"
+    monkeypatch.delenv("OPENWORK_CACHE")
+    monkeypatch.setattr(disk, "_path", lambda: (_ for _ in ()).throw(RuntimeError))
+    assert disk.why_not() == "there is no home folder"
+
+
+def test_the_processor_where_the_system_does_not_describe_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    described = disk._processor()
+    assert described == disk._processor()
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "")
+    target = host()
+    assert disk._processor() == f"{target.triple} {target.cpu} {target.features}"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "Flags: sse2\nbogomips: 3\n\nflags: avx\n")
+    assert disk._processor().splitlines()[1:] == ["Flags: sse2"]

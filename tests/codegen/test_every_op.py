@@ -12,7 +12,7 @@ from openwork.codegen.executable import run
 from openwork.codegen.target import Target, host
 from openwork.errors import CompilerBug
 from openwork.ir import interpret, ops
-from openwork.ir.loop import Buffer, Cast, For, Kernel, Let, Load, Op, Scalar, Store, Var
+from openwork.ir.loop import Assign, Buffer, Cast, For, Kernel, Let, Load, Op, Scalar, Store, Var
 from openwork.ir.types import COMPLEX, FLOATS, I64, INTEGERS, SCALARS, Type
 from openwork.ir.verify import verify
 
@@ -84,12 +84,17 @@ def supported(op: str, scalar: str) -> bool:
         return scalar in INTEGERS
     if op in ("ctz", "popcount"):
         return scalar in INTEGERS
+    if op in ("floor", "ceil", "trunc", "round") and scalar in INTEGERS:
+        return True
     if op in ("div", "reciprocal", "floor", "ceil", "trunc", "round") or op in FLOAT_ONLY:
         return scalar in FLOATS or (scalar in COMPLEX and op not in REAL_ONLY)
     return scalar not in COMPLEX or op not in REAL_ONLY
 
 
-ON_BOOLS = ("band", "bor", "bxor", "bnot", "min", "max", "add", "mul", "select", "isnan", "isfinite", "isinf")
+ON_BOOLS = (
+    "band", "bor", "bxor", "bnot", "min", "max", "add", "mul", "select", "isnan", "isfinite", "isinf", "floor", "ceil",
+    "trunc", "round", "real", "conj",
+)  # fmt: skip
 FLOAT_ONLY = (
     "sqrt", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan",
     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "atan2", "hypot", "copysign",
@@ -178,7 +183,7 @@ def test_every_reduction(scalar: str, op: str) -> None:
     a = samples(scalar, 8)
     if scalar not in INTEGERS and scalar != "bool":
         a = np.where(np.isfinite(a.astype(complex)), a, 2).astype(dtype(scalar))
-    for lanes in (2, 8, 16):
+    for lanes in (1, 2, 8, 16):
         value = ops.op(op, Load("a", ops.const(3), Type(scalar, lanes)))
         k = Kernel("fold", (Buffer("a", scalar), Buffer("out", scalar, True)), (Store("out", ops.const(0), value),))
         agree(op, k, 1, 10 * INEXACT.get(scalar, 0), a=a)
@@ -315,3 +320,31 @@ def test_expm1_of_complex_edges(scalar: str, lanes: int) -> None:
         zero = got[len(EXPM1) - 1]
         assert np.signbit(zero.real)
         assert np.signbit(zero.imag)
+
+
+def test_kernels_that_the_verifier_refuses_have_no_code() -> None:
+    """What the verifier refuses, the code generator does not make code of either."""
+    one = ops.const(1, "i64")
+    cases = {
+        "k assigns x, which is no variable in scope": Assign("x", one),
+        "k uses x, which is not in scope": Store("y", one, Var("x", I64)),
+        "k has no buffer z": Store("z", one, one),
+        "k has no buffer w": Let("x", Load("w", one, I64)),
+        "no cast from i64x4 to i64x8": Let("x", Cast(Load("y", one, Type("i64", 4)), Type("i64", 8))),
+        "'one' is no expression of the loop IR": Let("x", "one"),  # type: ignore[arg-type]
+    }
+    for message, statement in cases.items():
+        with pytest.raises(CompilerBug, match=message):
+            emit.emit(Kernel("k", (Buffer("y", "i64", True),), (statement,)))
+
+
+@pytest.mark.parametrize("scalar", ["f16", "bf16", "f32", "c64"])
+def test_constants_beyond_the_type_are_infinite(scalar: str) -> None:
+    for value in (1e39, -1e39, 65519.0, 65520.0, -65520.0, 3.4028236e38, 0.1):
+        body = (Store("out", ops.const(0), ops.const(value, scalar)),)
+        k = Kernel(f"constant{value}", (Buffer("out", scalar, True),), body)
+        got = np.zeros(1, dtype(scalar))
+        assert run(compile_kernel(k), {"out": got}) == 0
+        with np.errstate(over="ignore"):
+            expected = np.array([value]).astype(dtype(scalar))
+        np.testing.assert_array_equal(got.real, expected.real)

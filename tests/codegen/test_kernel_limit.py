@@ -54,6 +54,10 @@ def test_the_least_recently_asked_for_go(monkeypatch: pytest.MonkeyPatch) -> Non
         assert len(freed) == 29 - info["kernels"]  # the one that is held stays
         assert held.address not in range(min(freed), min(freed) + 1)
     assert value(held) == 0
+    ow.set_kernel_limit(3)
+    assert ow.get_kernel_limit() == 3
+    assert ow.cache_info()["kernels"] <= 3, "a lower limit holds at once"
+    assert value(kernel(1)) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="maps of Linux")

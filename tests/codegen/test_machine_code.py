@@ -138,6 +138,8 @@ def test_ptx(name: str, tmp_path: Path) -> None:
 def test_what_a_gpu_cannot_do_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="sin of c128 values is not supported on a GPU"):
         ptx(parse("def f(y: c128[mut]):\n    y[0] = sin(y[0])"))
+    with pytest.raises(UnsupportedError, match="pow of complex values is not supported on a GPU"):
+        ptx(parse("def f(y: c64[mut]):\n    y[0] = y[0] ** y[1]"))
 
 
 def test_text_that_llvm_refuses_is_our_fault() -> None:

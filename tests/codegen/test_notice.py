@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -85,6 +86,12 @@ def test_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multiprocessing.process.parent_process", lambda: None)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     assert not notice._somebody_waits(), "a file"
+    for stream in (None, io.TextIOWrapper(io.BytesIO())):
+        with monkeypatch.context() as without:
+            if stream is not None:
+                stream.close()
+            without.setattr(sys, "stderr", stream)
+            assert notice._somebody_waits() is False, "no stream, or one that was closed"
     monkeypatch.setitem(sys.modules, "ipykernel", object())
     assert notice._somebody_waits()
 

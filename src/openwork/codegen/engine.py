@@ -14,7 +14,7 @@ from . import linker
 from .llvm import by_llvm, is_limited, library
 from .target import Target, host
 
-__all__ = ["assembly", "load", "optimised", "is_unoptimised", "to_object"]
+__all__ = ["assembly", "load", "is_unoptimised", "to_object"]
 
 T = TypeVar("T")
 ROOM, BYTES = 16 << 20, 300
@@ -140,17 +140,6 @@ def _link_by_llvm(code: bytes, names: Sequence[str]) -> linker.Code:
         if not all(addresses):
             raise CompilerBug(f"code generation: {names} are not all in the object file")
         return linker.Code(addresses, len(code), owned.pop_all().close)
-
-
-def optimised(text: str) -> str:
-    """LLVM IR text after optimisation for the host."""
-    return by_llvm(_optimised, text)
-
-
-def _optimised(text: str) -> str:
-    with _module(text) as module:
-        _optimise(module, _host_machine(), unroll=len(text) < NO_UNROLL_FROM)
-        return str(module)
 
 
 def assembly(text: str, target: Target | None = None) -> str:
