@@ -302,3 +302,53 @@ def test_a_consumer_of_dlpack_may_write() -> None:
     assert A.to_numpy()[0, 0] == 2
     with pytest.raises(ExportError, match="read-only"):
         A.__dlpack__(copy=False)
+
+
+@pytest.mark.parametrize("fault", ["no library", "no file", "no addresses", "another address"])
+def test_without_pages_that_are_shared_there_are_ordinary_arrays(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    like = np.zeros(1)
+    owner = iso.repeated(77.5, "f64", 9, like)
+    assert iso.is_iso(owner)
+    unmapped: list[tuple[int, int]] = []
+    libc = iso._libc()
+
+    class Libc:
+        """The C library, in part."""
+
+        def __init__(self) -> None:
+            self.mmap = self._mmap
+            self.munmap = lambda at, size: (unmapped.append((at, size)), libc.munmap(at, size))
+            self.calls = 0
+
+        def _mmap(self, *args: object) -> int | None:
+            self.calls += 1
+            if fault == "no addresses":
+                return iso._FAILED
+            return libc.mmap(*args) if self.calls == 1 else 4096
+
+    if fault == "no library":
+        monkeypatch.setattr(iso.os, "name", "other")
+        assert iso._libc() is None
+        monkeypatch.undo()
+        monkeypatch.setattr(iso, "_libc", lambda: None)
+    elif fault == "no file":
+        monkeypatch.setattr(iso, "_memory_file", lambda: (_ for _ in ()).throw(OSError("no files left")))
+    else:
+        monkeypatch.setattr(iso, "_libc", Libc)
+    before = iso._mappings.count
+    x = iso.repeated(1234.25, "f64", 7, like)
+    assert not iso.is_iso(x)
+    assert x.tolist() == [1234.25] * 7
+    copy = iso.lent(owner)
+    assert not iso.is_iso(copy)
+    assert not copy.flags.writeable
+    assert copy.tolist() == [77.5] * 9
+    assert iso._mappings.count == before, "what could not be mapped is not counted"
+    assert len(unmapped) == 2 * (fault == "another address")
+
+
+def test_pages_of_a_file_where_the_system_has_none_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(iso.os, "memfd_create", raising=False)
+    x = iso.repeated(4321.5, "f64", 100_000, np.zeros(1))
+    assert iso.is_iso(x)
+    assert (x == 4321.5).all()

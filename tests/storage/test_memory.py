@@ -164,3 +164,54 @@ def test_what_is_cut_off_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert forgotten == []
     assert len(memory.shrink(memory.reserve(SIZE, DTYPE), SIZE // 2)) == SIZE // 2
     assert forgotten == [SIZE // 2 * 8]
+
+
+def test_what_the_system_does_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENWORK_REUSE", raising=False)
+    assert 0 < memory._limit() <= 512 << 20
+    for error in (AttributeError, OSError, ValueError):
+        monkeypatch.setattr(memory.os, "sysconf", lambda name, error=error: (_ for _ in ()).throw(error))
+        assert memory._limit() == 0, "nothing waits where the memory's size is not known"
+    monkeypatch.setattr(memory.os, "sysconf", lambda name: 1 << 14)
+    assert memory._limit() == (1 << 28) // 8
+
+
+@needs_pages
+def test_the_oldest_idle_blocks_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LIMIT", 3 * memory.LARGE)
+    blocks = [memory._Block(memory.LARGE) for _ in range(5)]
+    for block in blocks:
+        memory._release(block)
+    assert memory.waiting() == 3 * memory.LARGE
+    assert memory._idle == blocks[2:]
+
+
+@needs_pages
+def test_idle_blocks_are_given_back_where_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(memory._Block):
+        """A block for which there is memory as long as none is idle."""
+
+        __slots__ = ()
+
+        def __init__(self, size: int) -> None:
+            if memory._idle or is_full:
+                raise OSError("no memory")
+            super().__init__(size)
+
+    is_full = False
+    memory._idle.append(memory._Block(memory.LARGE))
+    monkeypatch.setattr(memory, "_Block", Full)
+    assert memory._acquire(4 * memory.LARGE).size == 4 * memory.LARGE
+    assert memory._idle == []
+    is_full = True
+    with pytest.raises(OSError, match="no memory"):
+        memory._acquire(memory.LARGE)
+
+
+def test_arrays_over_memory_of_others_are_cut_to_views() -> None:
+    owner = bytearray(800)
+    x = np.frombuffer(owner, np.float64)
+    part = memory.shrink(x, 7)
+    part[:] = 2.5
+    assert len(part) == 7
+    assert x[:8].tolist() == [2.5] * 7 + [0.0]

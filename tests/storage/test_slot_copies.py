@@ -12,6 +12,7 @@ import pytest
 
 import openwork as ow
 from openwork.codegen import short_call
+from openwork.storage import slot_copies
 from openwork.storage.slot_copies import copier
 from openwork.storage.storage import Storage
 from openwork.tensor.tensor import Tensor
@@ -90,3 +91,17 @@ def test_storages_and_tensors_are_made_by_copies() -> None:
     assert type(t) is Tensor
     assert t._raw_storage is made
     np.testing.assert_array_equal(t.to_numpy(), np.eye(3))
+
+
+def test_who_waits_for_native_code_gets_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot_copies, "_native", None)
+    monkeypatch.setattr(slot_copies, "_waiting", [])
+    given: list[object] = []
+    native: Any = object()
+    slot_copies.when_native(given.append)
+    assert slot_copies.copier(object(), "x") is None
+    assert given == []
+    slot_copies.begin(native)
+    slot_copies.when_native(lambda n: given.append((n,)))
+    slot_copies.begin(native)
+    assert given == [native, (native,)]

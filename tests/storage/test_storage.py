@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import openwork as ow
-from openwork.errors import DTypeError
+from openwork.errors import DTypeError, InvariantError, ShapeError, UnsupportedError
 from openwork.runtime.formats import promises_less
 from openwork.storage import Storage, buffers
+from openwork.storage import storage as storage_module
+from openwork.storage.equal_coordinates import equal_coordinates
 from openwork.storage.scalars import python_scalar
 from openwork.storage.specified import coordinates, count
 
@@ -156,3 +161,129 @@ def test_buffers_are_taken_as_they_are_where_less_is_promised() -> None:
     assert not promises_less(ow.format("coo"), ow.format("csr"))
     assert not promises_less(ow.format("csc"), ow.format("csr"))
     assert not promises_less(ow.format("bsr(2, 2)"), ow.format("bsr(2, 3)"))
+
+
+@pytest.mark.parametrize("like", ["numpy", "torch"])
+def test_storages_are_the_same_without_native_copies(like: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if like == "torch":
+        pytest.importorskip("torch")
+    s = ow.asarray(np.diag([1.0, 2, 3]), format="csr", like=like)._storage
+    assert s.plans is not None
+    fields = [name for name in Storage.__slots__ if name != "values"]
+    values = buffers.zeros(3, "f64", s.values)
+    fresh = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, s.crd, s.values).unshared()
+    sources = (s, fresh, fresh.adopted())
+    native = [source.with_own_values(values) for source in sources]
+    monkeypatch.setattr(storage_module, "_with_values", None)
+    monkeypatch.setattr(storage_module, "copier", lambda *_: None)
+    for source, of_native in zip(sources, native, strict=True):
+        copy = source.with_own_values(values)
+        assert copy.values is of_native.values is values
+        assert copy.structure is source.structure
+        assert copy._addresses is None
+        assert copy._transposes is None
+        different = [n for n in fields if n != "_structure" and getattr(copy, n) is not getattr(of_native, n)]
+        assert set(different) <= {"pos", "crd"}, different
+        assert all(a is b for a, b in zip((*copy.pos, *copy.crd), (*source.pos, *source.crd), strict=True))
+    made = Storage.maker(s.structure, "f64", 0.5)(values)
+    assert (made.shape, made.scalar, made.fill_value, made.values) == (s.shape, "f64", 0.5, values)
+    assert made.structure is s.structure
+
+
+def test_extents_have_a_limit() -> None:
+    largest = storage_module.LARGEST
+    csr = ow.asarray(np.eye(3), format="csr")._storage
+    parts = csr.format, "f64", 0.0, csr.pos, csr.crd, csr.values
+    assert Storage((3, largest), *parts).shape == (3, largest)
+    with pytest.raises(InvariantError, match=rf"3.1 extent 1 of shape \(3, {largest + 1}\)"):
+        Storage((3, largest + 1), *parts)
+
+
+def test_which_coordinates_are_equal() -> None:
+    """The numbers decide, not the arrays that hold them: of any length, beside other values."""
+    x = np.zeros((40, 50))
+    x[np.arange(40), np.arange(40) * 7 % 50] = 1.5
+    s = ow.asarray(x, format="csr")._storage
+
+    def other(change: Callable[[np.ndarray], object]) -> Storage:
+        crd = s.crd[1].copy()
+        changed = change(crd)
+        crd = changed if isinstance(changed, np.ndarray) else crd
+        return Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, (None, crd), s.values)
+
+    def swap(crd: np.ndarray) -> None:
+        crd[[17, 18]] = crd[[18, 17]]
+
+    assert equal_coordinates(s, s)
+    assert equal_coordinates(s, other(lambda crd: None))
+    assert equal_coordinates(s, ow.asarray(2 * x, format="csr")._storage)
+    assert not equal_coordinates(s, ow.asarray(x, format="csc")._storage)
+    assert not equal_coordinates(s, ow.asarray(x[:, :49], format="csr")._storage)
+    assert not equal_coordinates(s, ow.asarray(x[:39], format="csr")._storage)
+    assert not equal_coordinates(s, other(swap))
+    assert not equal_coordinates(s, other(lambda crd: crd.__setitem__(-1, 49)))
+    assert not equal_coordinates(s, other(lambda crd: crd.astype(np.int64)))
+    assert not equal_coordinates(s, other(lambda crd: crd[:-1]))
+    empty = [ow.zeros((4, 5), format="coo")._storage for _ in range(2)]
+    assert equal_coordinates(*empty)
+
+
+def test_what_libraries_lack_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "torch", None)
+        with pytest.raises(UnsupportedError, match="torch is not installed"):
+            buffers.torch_module()
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "ml_dtypes", None)
+        with pytest.raises(DTypeError, match="NumPy has no bfloat16"):
+            getattr(buffers.numpy_dtype, "__wrapped__", buffers.numpy_dtype)("bf16")
+    for ragged in ([[1.0, 2.0], [3.0]], [[[1], [2]], [[3]]]):
+        with pytest.raises(ShapeError, match="nested lists are no array"):
+            buffers.as_array(ragged)
+
+
+def test_errors_of_torchs_memory_are_memory_errors() -> None:
+    pytest.importorskip("torch")
+
+    class OutOfMemoryError(RuntimeError):
+        """torch's, of a GPU."""
+
+    def fail(error: Exception) -> Callable[[], object]:
+        def make() -> object:
+            raise error
+
+        return make
+
+    for error in (OutOfMemoryError("CUDA"), RuntimeError("[enforce fail] can't allocate memory: you tried 9 bytes")):
+        with pytest.raises(MemoryError, match="no memory for a torch tensor"):
+            buffers._of_torch(fail(error))
+    with pytest.raises(RuntimeError, match="something else"):
+        buffers._of_torch(fail(RuntimeError("something else")))
+
+
+def test_addresses() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Sub(np.ndarray):
+        """A class of somebody's."""
+
+    for x in (np.arange(5.0), np.arange(5.0)[2:], np.arange(6.0)[::-2], np.zeros(0)):
+        assert buffers.address(x) == buffers.address(x.view(Sub)) == x.ctypes.data
+    y = torch.arange(5.0)
+    assert buffers.address(y[2:]) == y.data_ptr() + 8
+    with pytest.raises(UnsupportedError, match="a torch tensor without memory, Tensor"):
+        buffers.address(torch.eye(2).to_sparse())
+    with pytest.raises(UnsupportedError, match="without memory, on device meta"):
+        buffers.address(torch.zeros(3, device="meta"))
+
+
+def test_values_of_zeros_that_take_no_memory() -> None:
+    """torch's zero tensors, gradients mostly, become ordinary ones, and strided values contiguous."""
+    torch = pytest.importorskip("torch")
+    s = ow.asarray(np.diag([1.0, 2, 3]), format="csr", like="torch")._storage
+    zeros = s.with_values(torch._efficientzerotensor(3, dtype=torch.float64))
+    assert zeros.values.data_ptr()
+    assert zeros.values.tolist() == [0, 0, 0]
+    spread = s.with_values(torch.ones((), dtype=torch.float64).expand(3))
+    assert spread.values.is_contiguous()
+    assert spread.values.tolist() == [1, 1, 1]

@@ -79,9 +79,6 @@ class _Sliced:
         elements: np.ndarray[Any, Any] = self.data[self.base + index]
         return elements if elements.dtype == np.bool_ else elements.astype(np.int64)
 
-    def __len__(self) -> int:
-        return len(self.data)
-
 
 def children(state: State, storage: Storage, at: int) -> tuple[State, Ints, Ints]:
     """The state one level down; for each child the row of its parent, and its place in the level's crd buffer."""
@@ -90,7 +87,7 @@ def children(state: State, storage: Storage, at: int) -> tuple[State, Ints, Ints
     lo, hi = storage.format.level_intervals(storage.shape)[at]
 
     def scope(p: Ints, slice: Ints) -> dict[str, Any]:
-        names: dict[str, Any] = {"lo": lo, "hi": hi, "N": hi - lo, "valid_lo": lo, "valid_hi": hi, "len": len, "p": p}
+        names: dict[str, Any] = {"lo": lo, "hi": hi, "N": hi - lo, "valid_lo": lo, "valid_hi": hi, "p": p}
         names.update(zip(level.parameters, level.arguments, strict=True))
         for name, buffer in (("pos", storage.pos[at]), ("crd", storage.crd[at])):
             if buffer is not None:

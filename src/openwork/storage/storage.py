@@ -127,7 +127,7 @@ class Storage:
 
     def adopted(self) -> Storage:
         """The storage over the same memory, which others may have too: their changes are detected from now on."""
-        if type(self.values) is np.ndarray:
+        if isinstance(self.values, np.ndarray):
             pos, crd, values, seen = watched(self.pos, self.crd, self.values)
             out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, values)
             out._watch = seen

@@ -1,6 +1,6 @@
 """Buffers that other code may change -> a record of them when they were checked, and whether it still holds.
 
-NumPy: `adopted(x)` is a view of x's memory over an `Owner`, which records the memory's address and size. A view of the
+NumPy: `watched` gives views of memory over an `Owner`, which records the memory's address and size. A view of the
 view has the same owner, so that every storage over it is watched. Writes into an index array through another view of it
 cannot be detected: see docs/ownership.md.
 
@@ -120,11 +120,7 @@ def memory_of(x: Any) -> object:
 
 
 def adopted(x: Any, source: Any = None) -> Any:
-    """A buffer over memory that other code has too, watched; `source`: the tensor whose version counter is read."""
-    if isinstance(x, np.ndarray):
-        owner = _owner(x)
-        adoptable = isinstance(owner, np.ndarray) and x.ndim == 1 and x.flags.c_contiguous
-        return view_of(owner, x) if adoptable else x
+    """A torch buffer over memory that other code has too, watched; `source`: the tensor whose version is read."""
     if x.requires_grad or hasattr(x, _SEEN):
         return x
     out = x.detach()
