@@ -12,6 +12,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -91,7 +92,7 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
             if self._step_uncoalesced(p, grad, group):
                 return
             grad = grad.coalesce()
-            indices, rows = tuple(grad.indices()), grad.values()
+            indices, rows = grad.indices().unbind(), grad.values()
         elif grad.layout == torch.strided:
             indices, rows = (), grad
         else:
@@ -105,12 +106,13 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
         update = self._update(p, indices, rows, grad, state, group)
         if update is None:
             return
+        direction, step_size = update
         if not indices:
-            p.add_(update)
+            p.add_(direction, alpha=-step_size)
         elif len(indices) == 1:
-            p.index_add_(0, indices[0], update)
+            p.index_add_(0, indices[0], direction * -step_size)  # alpha= goes row by row
         else:
-            p.index_put_(indices, update, accumulate=True)
+            p.index_put_(indices, direction * -step_size, accumulate=True)
 
     def _step_uncoalesced(self, p: torch.Tensor, grad: torch.Tensor, group: State) -> bool:
         """Whether the step was made from a sparse gradient as it is, rows that add up included."""
@@ -118,8 +120,8 @@ class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
 
     def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
-    ) -> torch.Tensor | None:
-        """What to add to `p[at]` where the gradient is `rows`, decay included; None where it is added already."""
+    ) -> tuple[torch.Tensor, float] | None:
+        """(d, h), where p[at] -= h d is the step for the gradient `rows`, decay included; None where that is done."""
         raise NotImplementedError
 
 
@@ -166,10 +168,10 @@ class SGD(_ByRows):
 
     def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
-    ) -> torch.Tensor | None:
+    ) -> tuple[torch.Tensor, float] | None:
         momentum, lr = group["momentum"], group["lr"]
         if not momentum:
-            return -lr * rows
+            return rows, lr
         gradient = _with_values(grad, rows) if grad.is_sparse else rows
         buffer = state.get("momentum_buffer")
         dampened = gradient * (1 - group["dampening"]) if group["dampening"] and buffer is not None else gradient
@@ -214,25 +216,29 @@ class SparseAdam(_ByRows):
 
     def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
-    ) -> torch.Tensor:
+    ) -> tuple[torch.Tensor, float]:
         if not state:
             sizes = p.shape[: grad.sparse_dim() if grad.is_sparse else 1]
             state["step"] = self._zeros(sizes if group["steps"] == "rows" else (), p, torch.int64)
             state["exp_avg"] = self._zeros(p.shape, p)
             state["exp_avg_sq"] = self._zeros(_state_shape(p, grad, group["rowwise"]), p)
-        counts = state["step"].to(p.device)
-        step_rows = at if counts.ndim else ()
-        steps_taken = _rows(counts, step_rows) + 1
-        _set_rows(counts, step_rows, steps_taken)
-        state["step"] = counts
         first, second = group["betas"]
-        m = (_rows(state["exp_avg"], at) * first).add_(rows, alpha=1 - first)
-        v = (_rows(state["exp_avg_sq"], at) * second).add_(_squares(rows, p, grad, group), alpha=1 - second)
+        counts = state["step"] = state["step"].to(p.device)
+        taken = _add_step(counts, at if counts.ndim else ())
+        m = _rows(state["exp_avg"], at).lerp_(rows, 1 - first)
+        v = _rows(state["exp_avg_sq"], at).mul_(second)
+        if group["rowwise"]:
+            v.add_(_squares(rows, p, grad), alpha=1 - second)
+        else:
+            v.addcmul_(rows, rows, value=1 - second)
         _set_rows(state["exp_avg"], at, m)
         _set_rows(state["exp_avg_sq"], at, v)
-        n = steps_taken.to(torch.float64).reshape(steps_taken.shape + (1,) * (rows.ndim - steps_taken.ndim))
-        step_size = ((1 - second**n).sqrt() / (1 - first**n) * -group["lr"]).to(rows.dtype)
-        return m.mul_(step_size).div_(v.sqrt_().add_(group["eps"]))
+        direction = m / v.sqrt().add_(group["eps"])
+        if isinstance(taken, int):
+            return direction, group["lr"] * math.sqrt(1 - second**taken) / (1 - first**taken)
+        n = taken.reshape(taken.shape + (1,) * (rows.ndim - taken.ndim))  # 1 - b**n is -expm1(n log b)
+        correction = (n * _log(second)).expm1_().neg_().sqrt_().div_((n * _log(first)).expm1_())
+        return direction.mul_(correction), -group["lr"]
 
 
 class Adagrad(_ByRows):
@@ -263,17 +269,17 @@ class Adagrad(_ByRows):
 
     def _update(
         self, p: torch.Tensor, at: Any, rows: torch.Tensor, grad: torch.Tensor, state: State, group: State
-    ) -> torch.Tensor:
+    ) -> tuple[torch.Tensor, float]:
         if not state:
             state["step"] = torch.tensor(0)
             state["sum"] = self._zeros(_state_shape(p, grad, group["rowwise"]), p)
             if group["initial_accumulator_value"]:
                 state["sum"].fill_(group["initial_accumulator_value"])
         state["step"] += 1
-        total = _rows(state["sum"], at) + _squares(rows, p, grad, group)
+        total = _rows(state["sum"], at) + (_squares(rows, p, grad) if group["rowwise"] else rows * rows)
         _set_rows(state["sum"], at, total)
         step_size = group["lr"] / (1 + (int(state["step"]) - 1) * group["lr_decay"])
-        return (rows * -step_size).div_(total.sqrt_().add_(group["eps"]))
+        return rows / total.sqrt_().add_(group["eps"]), step_size
 
 
 def clip_grad_norm_(
@@ -335,11 +341,25 @@ def _state_shape(p: torch.Tensor, grad: torch.Tensor, rowwise: bool) -> tuple[in
     return (*p.shape[:rank], *(1,) * (p.ndim - rank)) if rowwise else tuple(p.shape)
 
 
-def _squares(rows: torch.Tensor, p: torch.Tensor, grad: torch.Tensor, group: State) -> torch.Tensor:
-    """The squares of a gradient's rows; of each row their mean, where states are of rows."""
-    squares = rows * rows
+def _squares(rows: torch.Tensor, p: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
+    """The mean of the squares of each of a gradient's rows."""
     inner = p.ndim - _row_rank(p, grad)
-    return squares.mean(tuple(range(-inner, 0)), keepdim=True) if group["rowwise"] and inner else squares
+    return (rows * rows).mean(tuple(range(-inner, 0)), keepdim=True) if inner else rows * rows
+
+
+def _add_step(counts: torch.Tensor, at: Any) -> torch.Tensor | int:
+    """The numbers of steps, one more at `at`, or one more where one number is all; they are kept, too."""
+    if not counts.ndim:
+        return int(counts.add_(1))
+    taken = _rows(counts, at).add_(1)
+    _set_rows(counts, at, taken)
+    return taken
+
+
+@cache
+def _log(x: float) -> torch.Tensor:
+    """log(x) as a float64 tensor of no dimensions, which makes products with integers float64."""
+    return torch.tensor(math.log(x) if x else -math.inf, dtype=torch.float64)
 
 
 def _rows(x: torch.Tensor, at: Any) -> torch.Tensor:
@@ -351,7 +371,8 @@ def _rows(x: torch.Tensor, at: Any) -> torch.Tensor:
 
 def _set_rows(x: torch.Tensor, at: Any, rows: torch.Tensor) -> None:
     if not at:
-        x.copy_(rows)
+        if x is not rows:
+            x.copy_(rows)
     elif len(at) == 1:
         x.index_copy_(0, at[0], rows)
     else:
