@@ -3623,8 +3623,9 @@ def result_type(*arrays_and_dtypes: Any) -> Tensor:
     """The dtype of an operation on these tensors, arrays, dtypes and Python scalars.
 
     Kinds mix by NumPy's table, of which the standard's is a part (int32 with float32 is float64), or by torch's where
-    a torch tensor or dtype is among them (float32). Python scalars are weak: they never widen within their kind.
-    Raises DTypeError without operands.
+    a torch tensor or dtype is among them (float32). Python scalars are weak: they never widen within their kind, nor do
+    tensors of rank 0 beside others in torch's rule, in which Python's floats are of its default dtype.
+    Raises DTypeError without operands, and where torch's result is complex32.
 
     Cost: O(1).
     See also: can_cast, astype.

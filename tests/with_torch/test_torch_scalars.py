@@ -1,9 +1,11 @@
-"""Scalar COO tensors of torch that store nothing, one or several elements: as tensors, masked tensors and leaves."""
+"""Scalar COO tensors of torch that store nothing, one or several elements, and how operands of rank 0 promote."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 
 import openwork as ow
@@ -53,3 +55,53 @@ def test_a_scalar_gives_its_gradient_to_what_it_stores(count: int) -> None:
         leaf.grad = None
         ow.as_masked_tensor(leaf).sum().backward()
         assert leaf.grad._values().tolist() == [1.0] * count
+
+
+RANKS = (((2,), ()), ((), ()), ((), (0, 2)))
+NAMES = ("bool", "uint8", "int64", "float16", "bfloat16", "float64", "complex64", "complex128")
+
+
+def _dtype_of(function: Any, *operands: Any) -> Any:
+    """The dtype of a result; None where there is none, or one that openwork has not."""
+    try:
+        found = function(*operands)
+    except (RuntimeError, TypeError):
+        return None
+    dtype = found if isinstance(found, torch.dtype) else found.dtype
+    return None if dtype is torch.complex32 else dtype
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("name", ["result_type", "add", "pow"])
+def test_operands_of_rank_0_promote_as_torch_does(name: str) -> None:
+    dtypes = [getattr(torch, n) for n in NAMES]
+    ours, theirs = getattr(ow, name), getattr(torch, name)
+    for (first, second), (shape, other) in product(product(dtypes, dtypes), RANKS):
+        x, y = torch.ones(shape, dtype=first), torch.ones(other, dtype=second)
+        a, b = (ow.asarray(t, format="coo" if t.ndim else None) for t in (x, y))
+        want = _dtype_of(theirs, x, y)
+        assert _dtype_of(ours, a, b) == want, (first, second, shape, other)
+        if not x.ndim or not y.ndim:
+            assert _dtype_of(ours, a, y if not y.ndim else b) == want, (first, second, shape, other)
+            assert _dtype_of(ours, x if not x.ndim else a, b) == want, (first, second, shape, other)
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("number", [True, 2, 1.5, 1j, np.True_, np.int8(2), np.float64(1.5), np.complex64(1j)])
+def test_numbers_promote_as_those_of_python(number: Any) -> None:
+    plain = number.item() if isinstance(number, np.generic) else number
+    for x in (torch.ones((2,) * rank, dtype=getattr(torch, n)) for rank in (0, 1) for n in NAMES):
+        a = ow.asarray(x, format="coo" if x.ndim else None)
+        want = _dtype_of(torch.mul, x, plain)
+        assert _dtype_of(ow.result_type, a, number) == _dtype_of(ow.multiply, number, a) == want
+        if want is not None:
+            assert (a * number).to_dense().equal(x * plain)
+
+
+def test_limits_and_choices_of_rank_0_promote_as_torch_does() -> None:
+    x, least = torch.tensor([0.0, 2.0]), torch.tensor(1.0, dtype=torch.float64)
+    a = ow.asarray(x, format="coo")
+    for limit in (least, ow.asarray(least), np.float64(1.0), torch.tensor(1.0, dtype=torch.bfloat16)):
+        assert ow.clip(a, min=limit).to_dense().equal(torch.tensor([1.0, 2.0]))
+        assert ow.where(a > 1.0, a, limit).to_dense().equal(torch.tensor([1.0, 2.0]))
+    assert ow.clip(ow.asarray(torch.tensor([0, 2]), format="coo"), np.float64(0.5)).dtype == torch.float32

@@ -6,10 +6,11 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
+from ..errors import DTypeError
 from ..ir.types import COMPLEX, FLOATS, INTEGERS, UNSIGNED
 from ..storage.buffers import numpy_dtype, scalar_name
 
-__all__ = ["accumulator", "compute_scalar", "promote", "weak"]
+__all__ = ["accumulator", "compute_scalar", "promote", "promote_ranks", "weak"]
 
 
 @lru_cache(maxsize=1024)
@@ -37,6 +38,28 @@ def _pair(a: str, b: str, library: str) -> str:
             return "f32" if other == "f16" else other
         return other if other in COMPLEX else "bf16" if other in ("bool", "i8", "u8") else "f32"
     return scalar_name(np.result_type(numpy_dtype(a), numpy_dtype(b)))
+
+
+def promote_ranks(with_dimensions: tuple[str, ...], rank_0: tuple[str, ...], numbers: tuple[str, ...]) -> str:
+    """The scalar type of an operation of torch's: a tensor of rank 0 widens none with dimensions within its kind, and
+    a number, given as the type that torch takes it for, neither.
+
+    Raises DTypeError where it is torch's complex32.
+    """
+    kinds = [promote(scalars, "torch") for scalars in (with_dimensions, rank_0, numbers) if scalars]
+    return reduce(lambda lower, higher: _over(higher, lower), reversed(kinds))
+
+
+def _over(higher: str, lower: str) -> str:
+    if _kind(higher) >= _kind(lower) and higher != "bool":
+        return higher
+    if _kind(higher) != 2:
+        return promote((higher, lower), "torch")
+    if higher == "f16":
+        raise DTypeError(
+            "float16 and a complex number make complex32, which no operation takes\n  help: astype(float32)"
+        )
+    return "c128" if higher == "f64" else "c64"
 
 
 def _kind(scalar: str) -> int:

@@ -193,7 +193,8 @@ def _torch_apply(name: str, function: Callable[..., Any], args: tuple[Any, ...])
         boxed = (boxed[0], _call(name, _number_beside, boxed))
     if name == "pow" and is_torch(boxed[1]) and (boxed[0].is_complex() or boxed[1].is_complex()):
         ones = boxed[1] == 0  # torch's 0j ** 0j and inf ** 0j are NaN, NumPy's and those of kernels are 1
-        boxed = (_call("where", torch.where, (ones, 1, boxed[0])), boxed[1])
+        base = boxed[0].to(torch.result_type(*boxed))  # whose rank, which decides about the dtype, may be another below
+        boxed = (_call("where", torch.where, (ones, 1, base)), boxed[1])
     return _call(name, function, boxed)
 
 

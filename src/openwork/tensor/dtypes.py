@@ -16,8 +16,8 @@ from ..errors import DTypeError
 from ..ir.types import COMPLEX, FLOATS, SIGNED, UNSIGNED
 from ..late import late
 from ..runtime.operation import operation
-from ..runtime.promote import promote, weak
-from ..storage.buffers import buffer_of, is_array, is_torch, numpy_dtype, scalar_name, torch_dtype
+from ..runtime.promote import promote, promote_ranks, weak
+from ..storage.buffers import buffer_of, is_array, is_torch, numpy_dtype, scalar_name, torch_dtype, torch_module
 from .tensor import Tensor
 
 __all__ = [
@@ -103,8 +103,9 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     """The dtype of an operation on these tensors, arrays, dtypes and Python scalars.
 
     Kinds mix by NumPy's table, of which the standard's is a part (int32 with float32 is float64), or by torch's where
-    a torch tensor or dtype is among them (float32). Python scalars are weak: they never widen within their kind.
-    Raises DTypeError without operands.
+    a torch tensor or dtype is among them (float32). Python scalars are weak: they never widen within their kind, nor do
+    tensors of rank 0 beside others in torch's rule, in which Python's floats are of its default dtype.
+    Raises DTypeError without operands, and where torch's result is complex32.
 
     Cost: O(1).
     See also: can_cast, astype.
@@ -121,10 +122,34 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
             "result_type: expected a tensor, array or dtype\n  help: a Python scalar has no dtype by itself"
         )
     torch_like = any(is_torch(buffer_of(x)) or str(x).startswith("torch.") for x in others)
-    scalar = promote(tuple(scalar_of_operand(x) for x in others), "torch" if torch_like else "numpy")
+    if torch_like:
+        return torch_dtype(_torch_result_type(others, weak_kinds))
+    scalar = promote(tuple(scalar_of_operand(x) for x in others))
     for kind in weak_kinds:
         scalar = weak(scalar, kind)  # type: ignore[arg-type]
-    return torch_dtype(scalar) if torch_like else numpy_dtype(scalar)
+    return numpy_dtype(scalar)
+
+
+def _torch_result_type(others: list[Any], weak_kinds: list[type]) -> str:
+    """The scalar type by torch's rule, which takes NumPy's numbers for Python's."""
+    with_dimensions: list[str] = []
+    rank_0: list[str] = []
+    numbers = [_torch_number(kind) for kind in weak_kinds]
+    for x in others:
+        has_rank_0 = not isinstance(x, np.dtype) and getattr(x, "ndim", 1) == 0
+        if has_rank_0 and isinstance(x, np.ndarray | np.generic):
+            numbers.append(_torch_number(type(x.item())))
+        else:
+            (rank_0 if has_rank_0 else with_dimensions).append(scalar_of_operand(x))
+    return promote_ranks(tuple(with_dimensions), tuple(rank_0), tuple(numbers))
+
+
+def _torch_number(kind: type) -> str:
+    """The scalar type that torch takes a Python number for."""
+    if kind in (builtins.bool, int):
+        return "bool" if kind is builtins.bool else "i64"
+    default = scalar_name(torch_module().get_default_dtype())
+    return default if kind is float else "c128" if default == "f64" else "c64"
 
 
 @operation(masked=late("masked.namespace", "can_cast"), grad=False)

@@ -219,6 +219,10 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool) -> Tensor:
         number_operand = float(number_operand)
         a, b = (t, number_operand) if left else (number_operand, t)
     number = type(number_operand) in _PYTHONS
+    if not number and isinstance(number_operand, np.generic | np.ndarray) and is_torch(values):
+        number_operand = number_operand.item()  # torch would take bool and complex64 for floats
+        a, b = (t, number_operand) if left else (number_operand, t)
+        number = type(number_operand) in _PYTHONS
     one = bool(alive) and type(values) is np.ndarray and t._raw_storage.is_iso
     if not one and (type(number_operand) is float or type(number_operand) is int):
         prepared_result = scaled(op, t, number_operand, left)
@@ -230,6 +234,8 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool) -> Tensor:
     if not number and is_torch(number_operand) and (is_batched if linear else is_recorded)(number_operand):
         recorded: Tensor = rule("with_number")(op, a, b)
         return recorded
+    if not t.ndim and is_torch(number_operand):  # of rank 1 as the value's buffer: torch's rule of dtypes reads ranks
+        number_operand = number_operand.reshape(1)
     s = _unique_storage(t, linear)
     call = apply if has_gaps(s) else apply_with_warnings
     zero_stays = zero_annihilates and linear

@@ -59,7 +59,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     out: Any
     out, *limits = one_library(as_tensor(x), *(None if limit is None else as_operand(limit) for limit in (min, max)))
     limits = [limit if limit is None else _bound_operand(out, limit) for limit in limits]
-    out = out.astype(result_type(out, *(_dtype_like(limit) for limit in limits if limit is not None)), copy=False)
+    out = out.astype(result_type(out, *(limit for limit in limits if limit is not None)), copy=False)
     if not is_lazy(out) and tracked((buffer_of(out),)):
         return rule("clamp")(out, *(limit if limit is None else _limit(limit, out) for limit in limits))
     for op, limit in zip(("max", "min"), limits, strict=True):
@@ -75,12 +75,10 @@ def _bound_operand(x: Any, limit: Any) -> Any:
     """A bound of `clip` of rank 0 in the library of the tensor that it bounds, unless torch records it."""
     if is_lazy(x) or type(limit) in _PYTHON or limit.ndim or tracked((buffer_of(limit),)):
         return limit
-    return as_array(limit.to_dense() if isinstance(limit, Tensor) else np.asarray(limit), like=x.values)
-
-
-def _dtype_like(limit: Any) -> Any:
-    """A limit as `result_type` takes it: Python's numbers are weak."""
-    return limit if isinstance(limit, Tensor | bool | int | float | complex) else limit.dtype
+    if isinstance(limit, np.ndarray | np.generic) and is_torch(x.values):
+        return limit.item()
+    number = limit.to_dense() if isinstance(limit, Tensor) else limit if is_torch(limit) else np.asarray(limit)
+    return as_array(number, like=x.values)
 
 
 def _limit(limit: Any, x: Tensor) -> Any:
