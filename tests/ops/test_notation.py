@@ -108,6 +108,21 @@ def test_numbers_of_numpy_have_their_type_and_lists_are_arrays(number: Any, dtyp
     np.testing.assert_array_equal(ow.evaluate("y[i] += A[i, j] * x[j]", A=A, x=x), dense.astype(int) @ x)
 
 
+def test_integers_of_a_statement_have_no_width() -> None:
+    """Sums and powers of them are exact, beside floats beyond 64 bits too, and refused where no dtype holds them."""
+    x = ow.asarray(X, format="coo")
+    for text, number in (
+        ("9223372036854775807 + 1", 2.0**63), ("2 ** 100", 2.0**100), ("(1 << 70)", 2.0**70),
+        ("abs(-9223372036854775807 - 1)", 2.0**63), ("(100000000000000000000 * 2)", 2e20),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(ow.evaluate(f"y[i] = x[i] * ({text})", x=x).to_numpy(), X * number)
+        np.testing.assert_array_equal(ow.pointwise(f"A * ({text})", {"A": x}).to_numpy(), X * number)
+        with pytest.raises((ow.DTypeError, OverflowError)):
+            ow.evaluate(f"y[i] = x[i] * ({text})", x=x.astype("int32"))
+    with pytest.raises(ow.DTypeError, match="beyond every dtype"):
+        ow.evaluate("y[i] = x[i] * 2 ** 100000000000", x=x)
+
+
 def test_results_are_sparse_where_they_can_be() -> None:
     A, M = ow.asarray(D, format="csr"), ow.asarray(S, format="csr")
     assert ow.evaluate("C[i, j] = A[i, j] * x[j]", A=A, x=X).format == ow.format("csr")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..interop.sources import asarray
-from ..ir.arithmetic import FUNCTIONS
+from ..ir.arithmetic import of_numbers
 from ..ir.index import Access, Apply, Expression, Literal, accesses
 from ..ops.elementwise.maps import check_powers, elementwise, unary
 from ..ops.elementwise.selection import where
@@ -59,7 +59,7 @@ def _of_numbers(x: Apply) -> Expression:
         return x
     if x.op == "pow" and isinstance(numbers[0], int) and isinstance(numbers[1], int) and numbers[1] < 0:
         return x
-    return Literal(FUNCTIONS[x.op](*(np.asarray(v)[()] for v in numbers)).item())
+    return Literal(of_numbers(x.op, numbers))
 
 
 def check_exponents(e: Expression, tensors: Mapping[str, Any]) -> None:

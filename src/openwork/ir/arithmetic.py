@@ -6,17 +6,18 @@ f16 and bf16 are held in float32, as in the machine code; every other type in it
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import CompilerBug
+from ..errors import CompilerBug, DTypeError
 from .operations import OPERATIONS
 from .types import Type
 from .values import int_range, round_bf16
 
-__all__ = ["DTYPES", "FUNCTIONS", "Value", "apply", "convert", "expm1"]
+__all__ = ["DTYPES", "FUNCTIONS", "Value", "apply", "convert", "expm1", "of_numbers"]
 
 Value = Any
 """A NumPy scalar, or an array of shape (lanes,)."""
@@ -208,3 +209,21 @@ _SPECIAL: dict[str, Callable[..., Value]] = {
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {**_BY_NUMPY, **_SPECIAL}
 """The function of each operation: NumPy's, or one whose result differs from NumPy's."""
+
+_INTEGERS: dict[str, Callable[..., int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs,
+    "square": lambda v: v * v, "pow": operator.pow, "shl": lambda v, n: v << n if n >= 0 else 0,
+}  # fmt: skip
+"""Operations on Python's integers, which have no width: the operands beside them decide about that."""
+_BITS = 1024
+"""More than the exponents of float64 reach."""
+
+
+def of_numbers(op: str, numbers: Sequence[Any]) -> Any:
+    """An operation on Python numbers -> a Python number; integers are exact. DTypeError beyond the range of floats."""
+    exact = _INTEGERS.get(op) if all(type(v) is int for v in numbers) else None
+    if exact is None or (op == "pow" and numbers[1] < 0):
+        return FUNCTIONS[op](*(np.asarray(v)[()] for v in numbers)).item()
+    if op in ("pow", "shl") and numbers[1] > _BITS and numbers[0] not in ((0, 1, -1) if op == "pow" else (0,)):
+        raise DTypeError(f"{op} of {numbers[0]} and {numbers[1]} is beyond every dtype\n  help: write a float")
+    return exact(*numbers)

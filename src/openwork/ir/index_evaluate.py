@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from .arithmetic import FUNCTIONS
+from .arithmetic import FUNCTIONS, of_numbers
 from .index import PRESENCE, Access, Apply, Assignment, Expression, Literal
 
 __all__ = ["evaluate"]
@@ -59,7 +59,7 @@ def _value(e: Expression, operands: Mapping[str, Array], order: tuple[str, ...])
             if op in PRESENCE:
                 return values[0]
             if all(not isinstance(v, np.ndarray) for v in values):
-                return FUNCTIONS[op](*(np.asarray(v)[()] for v in values)).item()
+                return of_numbers(op, values)
             if len(values) == 1 or op in ("select", "pow", "floordiv", "sign", "div"):
                 values = [_typed(v, values) for v in values]
             return np.asarray(FUNCTIONS[op](*values))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...compiler.scalar_arguments import is_number, representative
 from ...errors import DTypeError
-from ...ir.arithmetic import FUNCTIONS
+from ...ir.arithmetic import of_numbers
 from ...ir.index import PRESENCE, Access, Apply, Expression, Literal
 from ...ir.loop import Cast, Expr, Op, Var
 from ...ir.operations import with_trait
@@ -53,7 +53,7 @@ def _typed(e: Expression, scalars: Mapping[str, str], library: str) -> Any:
             if not any(isinstance(v, Expr) for v in values):
                 if name in PRESENCE:
                     return values[0]
-                return FUNCTIONS[name](*(np.asarray(v)[()] for v in values)).item()
+                return of_numbers(name, values)
             return _apply(name, values, library)
     raise DTypeError(f"{e} is no expression")
 
