@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -137,6 +139,29 @@ def test_operators_between_unlike_shapes() -> None:
     for op in (operator.add, operator.mul, operator.lt):
         with pytest.raises(ValueError, match="broadcast"):
             op(A, np.ones((2, 4)))
+
+
+ABSENT: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "read .h5": ("h5py", lambda folder: ow.read(folder / "a.h5")),
+    "write .h5ad": ("h5py", lambda folder: ow.write(folder / "a.h5ad", A)),
+    "read .zarr": ("zarr", lambda folder: ow.read(folder / "a.zarr")),
+    "write .bsp.zarr": ("zarr", lambda folder: ow.write(folder / "a.bsp.zarr", A)),
+    "read .parquet": ("pyarrow", lambda folder: ow.read(folder / "a.parquet")),
+    "write .parquet": ("pyarrow", lambda folder: ow.write(folder / "a.parquet", A)),
+    "to_pandas": ("pandas", lambda folder: A.to_pandas()),
+    "to_networkx": ("networkx", lambda folder: S.to_networkx()),
+}
+
+
+@pytest.mark.parametrize("what", ABSENT)
+def test_what_needs_a_library_says_so(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library, call = ABSENT[what]
+    for name in [*(m for m in sys.modules if m.startswith(f"{library}.")), library]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for ending in ("h5", "parquet"):
+        (tmp_path / f"a.{ending}").write_bytes(b"\x89HDF\r\n\x1a\nPAR1")
+    with pytest.raises(ow.UnsupportedError, match=f"pip install {library}"):
+        call(tmp_path)
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import openwork as ow
 from openwork.advice import units
 from openwork.advice.measure import medians
 from openwork.advice.sizes import block_count, bytes_of, diagonal_count, format_table
 from openwork.cli import generate, output
+from openwork.cli.bench import measure_all
 from openwork.cli.info import bandwidth, degree_histogram, symmetry
-from openwork.cli.load import bindings, split_outside
-from openwork.cli.main import CliError, one_line, positive
+from openwork.cli.load import bindings, split_outside, to_csr
+from openwork.cli.main import CliError, main, one_line, positive, seconds
 from openwork.cli.peers import blocks_of, in_scipy, padded, same_matrix
 
 MATRICES = {
@@ -162,6 +166,46 @@ def test_positive() -> None:
     assert positive("3") == 3
     with pytest.raises(argparse.ArgumentTypeError):
         positive("0")
+    assert [seconds(text) for text in ("0.5", "1e-9", "3599")] == [0.5, 1e-9, 3599]
+    for text in ("0", "-1", "3600", "nan"):
+        with pytest.raises(argparse.ArgumentTypeError, match="between 0 and 3600"):
+            seconds(text)
+
+
+def test_a_reader_that_has_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[int] = []
+
+    def broken(arguments: argparse.Namespace) -> int:
+        raise BrokenPipeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("openwork.cli.formats.run", broken)
+        patch.setattr("os.dup2", lambda new, old: moved.append(old))
+        patch.setattr(sys, "stdout", SimpleNamespace(fileno=lambda: 77))
+        assert main(["formats"]) == 0
+    assert moved == [77]
+
+
+def test_a_tensor_is_no_matrix() -> None:
+    for shape in ((3,), (2, 3, 4)):
+        with pytest.raises(CliError, match=f"this needs a matrix; the file holds a tensor of {len(shape)} dimensions"):
+            to_csr(ow.zeros(shape, format="coo"))
+
+
+def test_formats_that_do_not_suit_are_left_out() -> None:
+    rows = list(measure_all(sp.csr_array(np.ones((3, 8))), ["ell(1)", "nm(2, 4)"], ["sum"], 1e-9, lambda what: None))
+    assert [(row.op, row.format, row.seconds) for row in rows] == [("all", "ell(1)", {}), ("all", "nm(2, 4)", {})]
+    assert all(row.note for row in rows)
+
+
+def test_a_picture_needs_matplotlib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [*(m for m in sys.modules if m.startswith("matplotlib.")), "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    ow.write(tmp_path / "a.mtx", ow.eye(3))
+    assert main(["plot", str(tmp_path / "a.mtx"), "--out", str(tmp_path / "a.png")]) == 2
+    assert "matplotlib is not installed; help: pip install matplotlib" in capsys.readouterr().err
 
 
 def test_medians_call_everything() -> None:

@@ -209,8 +209,32 @@ def test_numpys_functions_have_the_rules_of_the_module() -> None:
         np.testing.assert_array_equal(getattr(got, "todense", lambda got=got: got)(), want)
 
 
+def test_methods_that_numpy_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("COO", "GCXS", "DOK"):
+        x = getattr(sparse, kind)(A)
+        for got, want in (
+            (x.reshape((1, 3, 1, 4)).squeeze(), A), (x.reshape((1, 3, 1, 4)).squeeze(2), A[None]), (x.broadcast_to((2, 3, 4)), [A, A]),
+            (sp.csr_array(A.T) @ x, A.T @ A), (np.linalg.matrix_transpose(x), A.T), (x.reshape((3, 4)), A), (x.flatten("F"), A.ravel("F")),
+        ):  # fmt: skip
+            np.testing.assert_array_equal(getattr(got, "todense", lambda got=got: got)(), want)
+        sign, logarithm = np.linalg.slogdet(getattr(sparse, kind)(np.diag([2.0, -1, 3])))
+        assert type(sign).__name__ == type(logarithm).__name__ == kind
+        np.testing.assert_allclose([float(sign), float(logarithm)], np.linalg.slogdet(np.diag([2.0, -1, 3])))
+    for x in (sparse.GCXS(T, compressed_axes=(0, 2)), sparse.COO(T)):
+        assert x.to_scipy_sparse().shape == T.shape
+        np.testing.assert_array_equal(x.to_scipy_sparse().toarray(), T)
+    for dtype in (np.int8, np.uint16, np.int64):
+        assert sparse.COO([[0, 2]], [1.0, 2], (3,), idx_dtype=dtype).coords.dtype == dtype
+    monkeypatch.setattr(np, "__version__", "2.0.0")
+    with pytest.raises(ValueError, match="One of max or min must be given"):
+        sparse.clip(sparse.COO(A))
+    monkeypatch.setattr(np, "__version__", "2.1.0")
+    np.testing.assert_array_equal(sparse.clip(sparse.COO(A)).todense(), A)
+
+
 def test_what_need_not_change_is_itself() -> None:
     x = sparse.COO(A)
+    assert x.reshape((3, 4)) is x
     for itself in (
         sparse.asarray(x),
         sparse.asarray(x, dtype=float),
@@ -251,6 +275,19 @@ def test_casts_are_silent() -> None:
         (lambda: sparse.CSC(([1.0], [0], [0, 1]), shape=(3,)), ValueError, "1-d shape: CSC is 2-d"),
         (lambda: sparse.CSC(A, compressed_axes=(0,)), ValueError, r"CSC only accepts \(1,\)"),
         (lambda: sparse.asarray(A, device="gpu"), ValueError, "Device must be"),
+        (lambda: sparse.CSR(A).transpose((0, 0)), ValueError, r"Invalid transpose axes: \(0, 0\)"),
+        (lambda: sparse.CSC(A).transpose(3), ValueError, "Invalid transpose axes: 3"),
+        (lambda: sparse.GCXS(T).transpose((0, 1, 1)), ValueError, "don't match array"),
+        (lambda: sparse.COO(A).transpose((0, 2)), ValueError, "Invalid axis index 2"),
+        (lambda: sparse.COO(A)["a"], IndexError, "only integers, slices"),
+        (lambda: sparse.COO(A)[1.5], IndexError, "only integers, slices"),
+        (lambda: sparse.GCXS(A)[:, 9], IndexError, "index 9 is out of bounds"),
+        (lambda: np.add(sparse.COO(A), sparse.COO(A), out=np.zeros((3, 4))), TypeError, "returned NotImplemented"),
+        (lambda: A.T.tolist() @ sparse.COO(A), TypeError, "unsupported operand"),
+        (lambda: sparse.COO(A) @ A.T.tolist(), TypeError, "unsupported operand"),
+        (lambda: np.asarray(sparse.COO(A)), RuntimeError, "Cannot convert a sparse array to dense"),
+        (lambda: float(sparse.COO(A)), ValueError, "one element and no dimension"),
+        (lambda: sparse.COO([[0, 200]], [1, 2], (300,), idx_dtype=np.int8), ValueError, "cannot cast array"),
     ],
 )
 def test_arguments_that_are_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:

@@ -35,6 +35,11 @@ KEYS: dict[str, Any] = {
 VALUES: tuple[Any, ...] = (7.0, 0, [1.0, 2, 3, 4], [[5.0], [6], [7], [8]], "sparse", "text")
 
 
+def _with_data(x: Any) -> Any:
+    x.data = x.data * 2
+    return x
+
+
 def _applied(call: Callable[[Any, Any], Any], module: Any, kind: str) -> Any:
     return call(module, getattr(module, kind)(D))
 
@@ -90,6 +95,26 @@ def test_what_cannot_be_assigned_is_refused_as_scipy_does(kind: str) -> None:
         np.testing.assert_array_equal(x.toarray(), D)
 
 
+def test_matrices_take_other_extents() -> None:
+    for shape in ((2, 8), (16, 1), (-1, 8), (3, 5)):
+        calls = [(f"shape = {shape}", lambda m, x, shape=shape: (setattr(x, "shape", shape), x)[1])]
+        for format in ("csr", "coo", "dok"):
+            assert not _compared(f"{format}_matrix", calls)  # type: ignore[arg-type]
+
+
+def test_products_of_stacks_that_do_not_fit() -> None:
+    stack = np.arange(24.0).reshape(2, 3, 4)
+    calls = [
+        (what, lambda m, x, a=a, b=b: m.coo_array(a) @ m.coo_array(b))
+        for what, a, b in (
+            ("stacks", stack, np.ones((3, 4, 2))),
+            ("inner", stack, np.ones((2, 3, 2))),
+            ("right", stack, np.ones((2, 4, 2))),
+        )
+    ]
+    assert not _compared("csr_array", calls)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_axes_are_numpys_integers_too(format: str) -> None:
     """SciPy takes them of CSR only."""
@@ -139,6 +164,13 @@ def test_sums_and_methods(format: str) -> None:
         ("resized by a tuple", lambda m, x: (x.resize((2, 2)), x)[1]), ("keys", lambda m, x: hasattr(x, "nothing")),
         ("truth of one", lambda m, x: bool(x.tocsr()[:1, :1])), ("len", lambda m, x: len(x)), ("hash", lambda m, x: hash(x)),
         ("toarray into", lambda m, x: x.toarray(out=np.ones((4, 4)))), ("toarray by columns", lambda m, x: x.toarray("F").flags.f_contiguous),
+        ("maxprint", lambda m, x: m.csr_array(D, maxprint=3)), ("pruned", lambda m, x: (x.tocsr().prune(), x)[1]),
+        ("maximum of nothing known", lambda m, x: x.maximum(object())), ("minimum of a list", lambda m, x: x.minimum(D.tolist())),
+        ("maximum of an array", lambda m, x: x.maximum(D - 1)), ("minimum of another shape", lambda m, x: x.minimum(m.csr_array(D[:2]))),
+        ("joined vectors", lambda m, x: m.hstack([m.coo_array(D[0]), m.coo_array(D[1])])), ("joined arrays", lambda m, x: m.hstack([D, D])),
+        ("nothing joined", lambda m, x: m.vstack([])), ("joined with an array", lambda m, x: m.vstack([x, D])),
+        ("times a list", lambda m, x: x @ D.tolist()), ("plus nothing known", lambda m, x: x + object()),
+        ("times another shape", lambda m, x: x @ m.csr_array(D[:3])), ("other data", lambda m, x: _with_data(x.tocsr())),
         ("todense by columns", lambda m, x: x.todense(order="F")), ("diagonal", lambda m, x: x.diagonal(-1)), ("trace", lambda m, x: x.trace(1)),
     ]  # fmt: skip
     calls = [(what, (lambda m, x, f=f: f(x)) if f is abs else f) for what, f in calls]  # type: ignore[misc]

@@ -52,6 +52,17 @@ def test_labels_vectors_and_wrong_shapes() -> None:
         t[0].to_pandas(columns=["a"])
 
 
+@pytest.mark.filterwarnings("ignore:The 'sparse_index' parameter")
+def test_before_pandas_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The series are the same where pandas has no maker of sparse arrays from indices."""
+    t = ow.asarray(X, format="csr", fill_value=2.0)
+    want = t.to_pandas()
+    monkeypatch.delattr(pd.arrays.SparseArray, "from_indices", raising=False)
+    frame = t.to_pandas()
+    pd.testing.assert_frame_equal(frame, want)
+    assert {str(d) for d in frame.dtypes} == {"Sparse[float64, 2.0]"}
+
+
 def test_over_torch() -> None:
     torch = pytest.importorskip("torch")
     t = ow.asarray(torch.from_numpy(X).to_sparse_csr())

@@ -92,6 +92,31 @@ def test_torchs_tensors_again() -> None:
         with pytest.raises(InvariantError):
             b @ torch.ones(8, dtype=torch.float64)
         indices(m)[0] = column
+    for make in (lambda v: v.to_sparse_csr(), lambda v: v.to_sparse_coo().coalesce()):  # others of a kind that is kept
+        m = make(x)
+        often(lambda: m)  # noqa: B023
+        twice = torch.stack([_values(m), _values(m)], 1)[:, 0]  # every other number of memory
+        if m.layout is torch.sparse_csr:
+            pos, crd = m.crow_indices(), m.col_indices()
+            others = [
+                torch.sparse_csr_tensor(pos, crd, twice, m.shape),
+                torch.sparse_csr_tensor(pos.int(), crd.int(), _values(m), m.shape),
+            ]
+            others += [
+                torch.sparse_csr_tensor(
+                    torch.stack([pos, pos], 1)[:, 0], torch.stack([crd, crd], 1)[:, 0], _values(m), m.shape
+                )
+            ]
+        else:
+            others = [
+                torch.sparse_coo_tensor(m.indices().t().contiguous().t(), v, m.shape, is_coalesced=True)
+                for v in (twice, _values(m))
+            ]
+        for other in others:
+            assert torch.equal(ow.asarray(other).to_dense(), x)
+        with torch.inference_mode():
+            assert torch.equal(ow.asarray(m).to_dense(), x)
+            assert torch.equal(ow.asarray(make(x)).to_dense(), x)
     c = torch.sparse_coo_tensor(torch.tensor([[0, 0, 1], [1, 1, 0]]), torch.ones(3), (6, 8), check_invariants=True)
     assert not often(lambda: c).format.is_unique
     false = torch.sparse_coo_tensor(torch.tensor([[1, 0], [0, 1]]), torch.ones(2), (6, 8), is_coalesced=True)

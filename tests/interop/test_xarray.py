@@ -154,6 +154,52 @@ def test_a_tensor_on_the_left_keeps_labels() -> None:
     assert np.array_equal((t - v).data.to_numpy(), np.zeros((6, 8)))
 
 
+def test_cf_of_other_variables() -> None:
+    """Dense, empty, complex, in one dimension or three, of a DataArray, with names that are taken."""
+    t = ow.asarray(D, format="csr")
+    dense = cf.encode(xr.Dataset({"v": (("t", "x"), ow.asarray(D), {"units": "m"})}))
+    assert isinstance(dense.v.data, np.ndarray)
+    assert dense.v.attrs == {"units": "m"}
+    np.testing.assert_array_equal(dense.v.values, D)
+    for name in (None, "v"):
+        gathered = cf.encode(xr.DataArray(t, dims=("t", "x"), name=name))
+        assert set(gathered.data_vars) == {name or "data"}
+        np.testing.assert_array_equal(cf.decode(gathered)[name or "data"].data.to_numpy(), D)
+    for x, spec in (
+        (D[0], "coo"),
+        (D[None], "csf"),
+        (np.zeros((0, 3)), "csr"),
+        (np.zeros((3, 2)), "coo"),
+        (D > 1, "csr"),
+        (D.astype("i2"), "csc"),
+    ):
+        a = ow.asarray(x, format=spec)
+        back = cf.decode(cf.encode(xr.Dataset({"v": (tuple("abc"[: x.ndim]), a)}))).v.data
+        assert (back.format, back.dtype, back.fill_value) == (a.format, a.dtype, a.fill_value)
+        np.testing.assert_array_equal(back.to_numpy(), x)
+    for taken in (
+        xr.Dataset({"v": (("t", "x"), t), "v_place": ("u", [1.0])}),
+        xr.Dataset({"v": (("v_place", "x"), t)}),
+    ):
+        with pytest.raises(ow.UnsupportedError, match="there is a variable 'v_place'"):
+            cf.encode(taken)
+    with pytest.raises(ow.UnsupportedError, match="fill value"):
+        cf.encode(xr.Dataset({"v": (("t", "x"), t * (1 + 1j))}))
+    gathered = cf.encode(xr.Dataset({"v": (("t", "x"), t)}))
+    for places in (
+        gathered.v_place.assign_attrs(compress="t"),
+        gathered.v_place.copy(data=gathered.v_place.values * 1.0),
+    ):
+        with pytest.raises(ow.FileFormatError, match="`compress` of 'v_place'"):
+            cf.decode(gathered.assign_coords(v_place=places))
+    with pytest.raises(ow.FileFormatError, match="places from -1 to"):
+        cf.decode(
+            gathered.assign_coords(
+                v_place=gathered.v_place.copy(data=gathered.v_place.values - gathered.v_place.values[0] - 1)
+            )
+        )
+
+
 def test_cf_says_what_it_takes() -> None:
     assert ow.io.cf is cf
     for function in (cf.encode, cf.decode):

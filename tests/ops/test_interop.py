@@ -397,6 +397,90 @@ def test_refusals():
             ow.asarray(bad)
 
 
+class Lent:
+    """A tensor of torch that lies in memory of another kind, as its protocol says."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack_device__(self):
+        return (3, 0)  # memory of the host that a device reads
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__()
+
+
+def test_arrays_of_devices_are_torchs():
+    t = ow.asarray(Lent(torch.arange(6.0).reshape(2, 3)))
+    assert isinstance(t.values, torch.Tensor)
+    np.testing.assert_array_equal(t.to_numpy(), np.arange(6).reshape(2, 3))
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3, 4), (2, 3, 2, 2), (0,), (0, 3, 2)])
+def test_formats_that_scipy_has_not_become_coordinates(shape):
+    x = dense(3, shape)
+    for format in ("csf", "bitmap", "coo", "(nonunique, unordered)", "dense"):
+        if format == "csf" and len(shape) == 1:
+            continue
+        t = ow.asarray(x, format="coo" + format if format[0] == "(" else format)
+        for back in (t.to_scipy(), t.to_scipy("coo")):
+            assert back.format == "coo"
+            np.testing.assert_array_equal(back.toarray(), x)
+        if len(shape) > 1:
+            with pytest.raises(UnsupportedError, match="csr of rank"):
+                t.to_scipy("csr")
+        for layout in ("csr", "csc", "bsr", "bsc")[: 4 * (len(shape) == 1)]:
+            with pytest.raises(UnsupportedError, match=f"{layout} of rank 1"):
+                t.to_torch(layout)
+
+
+def test_index_buffers_of_two_widths_become_one():
+    for pos, crd in (("i4", "i8"), ("i8", "i4")):
+        buffers = {"pos": {1: np.array([0, 1, 2], pos)}, "crd": {1: np.array([0, 2], crd)}}
+        t = ow.assemble("csr", (2, 3), values=np.array([5.0, 7]), **buffers)
+        for back in (t.to_scipy(), t.to_scipy("coo"), t.to_torch(), t.to_torch("coo"), t.to_torch("bsr")):
+            found = back.toarray() if hasattr(back, "toarray") else back.to_dense().numpy()
+            np.testing.assert_array_equal(found, [[5, 0, 0], [0, 0, 7]])
+        assert t.to_torch().crow_indices().dtype == t.to_torch().col_indices().dtype == torch.int64
+
+
+def test_values_with_axes_are_torchs():
+    """`block_values`, of dense tensors and where no value tells how many are stored too."""
+    rows = torch.tensor([[0, 2]])
+    for x, want in (
+        (torch.ones(2, 3), (2, 3)), (torch.sparse_coo_tensor(rows, torch.ones(2, 0), (3, 0)), (2, 0)),
+        (torch.sparse_coo_tensor(rows, torch.ones(2, 4), (3, 4)), (2, 4)), (torch.ones(2, 3).to_sparse_csr(), (6,)),
+        (torch.sparse_coo_tensor(torch.zeros(2, 0, dtype=torch.int64), torch.ones(0, 0), (3, 3, 0)), (0, 0)),
+        (torch.ones(4, 6).to_sparse_bsr((2, 3)), (4, 2, 3)), (torch.ones(4, 6).to_sparse_bsc((2, 3)), (4, 2, 3)),
+        (torch.ones(5, 4, 6).to_sparse_csr(), (5, 24)), (torch.ones(4, 6, 2).to_sparse_csr(dense_dim=1), (24, 2)),
+    ):  # fmt: skip
+        t = ow.asarray(x)
+        assert tuple(t.block_values.shape) == want
+        if x.layout is not torch.strided:
+            theirs = x._values() if x.layout is torch.sparse_coo else x.values()
+            assert torch.equal(t.block_values, theirs)
+
+
+def test_buffers_with_axes_that_do_not_fit():
+    pos, crd, one = np.array([0, 1, 2]), np.array([0, 2]), np.ones(2)
+    for number, call in (
+        ("3.2", lambda: ow.assemble("csr", (2, 3), pos={1: pos[None]}, crd={1: crd}, values=one)),
+        ("3.3", lambda: ow.assemble("csr", (2, 3), pos={1: pos}, crd={1: crd[None]}, values=one)),
+        ("3.4", lambda: ow.assemble("csr", (2, 3), pos={1: pos}, crd={1: crd}, values=one[:, None])),
+        ("3.4", lambda: ow.assemble("bsr(1, 1)", (2, 3), pos={1: pos}, crd={1: crd}, values=one[:, None])),
+        ("3.10", lambda: ow.assemble("bsr(1, 1)", (2, 3), pos={1: pos}, crd={1: crd}, values=np.ones((2, 1, 2)))),
+        ("3.9", lambda: ow.sparse_csr_tensor([], [0, 1], [1.0], (0, 2))),
+        ("3.10", lambda: ow.sparse_csr_tensor([0, 2], [0, 1], [1.0], (1, 2))),
+        ("3.1", lambda: ow.sparse_coo_tensor(np.zeros((0, 2), int), np.ones((2, 3)), (4,))),
+        ("3.1", lambda: ow.sparse_coo_tensor(np.zeros((0, 2), int), np.ones((2, 3)), (3, 1))),
+    ):
+        with pytest.raises(ow.InvariantError, match=rf"^{number.replace('.', '[.]')} "):
+            call()
+    np.testing.assert_array_equal(
+        ow.sparse_coo_tensor(np.zeros((0, 2), int), np.ones((2, 3)), (3,)).to_numpy(), [2, 2, 2]
+    )
+
+
 def test_more_refusals():
     with pytest.raises(ShapeError, match="equal length"):
         ow.asarray([[1, 2], [3]])

@@ -106,9 +106,11 @@ def to_strictest_format(storage: Storage, looser: Sequence[Format] | None = None
         return Tensor._from_storage(storage.adopted())
     if looser is None:
         looser = [loosen(storage.format, ordered=ordered) for ordered in (True, False)]
-    for format in looser:
+    *first, loosest = looser
+    for format in first:
         storage = storage.with_format(format)
         if holds(storage):
             return Tensor._from_storage(storage.adopted())
+    storage = storage.with_format(loosest)
     check(storage)
     return Tensor._from_storage(storage.adopted())

@@ -42,8 +42,6 @@ def shape_of(shape: Any) -> tuple[int, ...]:
 
 def axes_of(axes: Any, ndim: int) -> Any:
     """Axes counted from the front. Raises pydata/sparse's ValueError for what is no axis."""
-    if axes is None:
-        return None
     if isinstance(axes, int | np.integer):
         if not -ndim <= axes < ndim:
             raise ValueError(f"Invalid axis index {axes} for ndim={ndim}")
