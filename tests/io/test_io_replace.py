@@ -142,6 +142,41 @@ def test_standard_output_is_written_straight(tmp_path: Path) -> None:
     assert any(line.startswith(b"%%MatrixMarket") for line in lines)
 
 
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    names = ("a.mtx", "a.npz", "a.ow", "a.petsc")
+    for _ in range(2):
+        before = len(os.listdir("/dev/fd"))
+        for name in names:
+            ow.write(tmp_path / name, matrix(9))
+            assert ow.read(tmp_path / name).shape == (400, 400)
+        assert len(os.listdir("/dev/fd")) == before
+
+
+def test_no_symmetry_of_files_that_say_none(tmp_path: Path) -> None:
+    t = ow.asarray(np.array([[1.0, 2], [2, 0]]), format="csr")
+    for name in ("a.npz", "a.tns", "a.ow"):
+        with pytest.raises(ow.UnsupportedError, match="files say no symmetry; got 'symmetric'"):
+            ow.write(tmp_path / name, t, symmetry="symmetric")
+        ow.write(tmp_path / name, t, symmetry="auto")
+    for name in ("a.mtx", "a.rb"):
+        ow.write(tmp_path / name, t, symmetry="symmetric")
+        assert ow.io.header(tmp_path / name).symmetry == "symmetric"
+        for x in ([[1.0, 2], [3, 0]], [[0.0, 2], [0, 0]], [[0, 2], [2, 5.0]]):
+            ow.write(tmp_path / name, ow.asarray(np.array(x), format="coo"), symmetry="auto")
+            assert (ow.io.header(tmp_path / name).symmetry == "symmetric") == np.array_equal(x, np.transpose(x))
+    for dtype in ("bool", "uint8"):  # of which none is its own negative but 0
+        truth = ow.asarray(np.array([[0, 1], [1, 1]], dtype), format="coo")
+        for symmetry in ("symmetric", "auto"):
+            ow.write(tmp_path / "a.mtx", truth, symmetry=symmetry)
+            assert ow.io.header(tmp_path / "a.mtx").symmetry == "symmetric"
+        np.testing.assert_array_equal(ow.read(tmp_path / "a.mtx").to_numpy(), truth.to_numpy())
+        for kind in ("skew-symmetric",) if dtype == "uint8" else ("skew-symmetric", "hermitian"):
+            with pytest.raises(ow.ShapeError, match=f"is not {kind}"):
+                ow.write(tmp_path / "a.mtx", truth, symmetry=kind)
+            with pytest.raises(ow.ShapeError, match=f"is not {kind}"):  # of which `read` would ask for signs
+                ow.write(tmp_path / "a.mtx", ow.zeros((2, 2), dtype=dtype, format="coo"), symmetry=kind)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
 def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "t.mtx"

@@ -91,15 +91,18 @@ def _resolve_symmetry(record: Coordinates, asked: str) -> str:
     return symmetries[0] if symmetries else "general"
 
 
+_REFLECTIONS: dict[str, Callable[[Array], Array]] = {
+    "symmetric": lambda x: x, "skew-symmetric": np.negative, "hermitian": np.conj,
+}  # fmt: skip
+_NOT_OF = {"b": ("skew-symmetric", "hermitian"), "u": ("skew-symmetric",)}
+"""Symmetries that matrices of a kind of dtype have not, whatever their elements: `read` asks for signs."""
+
+
 def _has_symmetry(record: Coordinates, kind: str) -> bool:
     """Whether the matrix equals its own mirror image, element by stored element."""
-    reflect: Callable[[Array], Array] = {"symmetric": np.positive, "skew-symmetric": np.negative, "hermitian": np.conj}[
-        kind
-    ]
-    if record.values.dtype.kind == "b":
-        reflect, kind = np.array, kind if kind == "symmetric" else ""
-    if not kind:
+    if kind in _NOT_OF.get(record.values.dtype.kind, ()):
         return False
+    reflect = _REFLECTIONS[kind]
     nan = record.values.dtype.kind in "fc"
     if record.dense is not None:
         return np.array_equal(record.dense, reflect(record.dense.T), equal_nan=nan)
