@@ -19,7 +19,7 @@ from openwork.advice.sizes import block_count, bytes_of, diagonal_count, format_
 from openwork.cli import generate, output
 from openwork.cli.bench import measure_all
 from openwork.cli.info import bandwidth, degree_histogram, symmetry
-from openwork.cli.load import bindings, split_outside, to_csr
+from openwork.cli.load import bindings, check_path, split_outside, to_csr
 from openwork.cli.main import CliError, main, one_line, positive, seconds
 from openwork.cli.peers import blocks_of, in_scipy, padded, same_matrix
 
@@ -206,6 +206,14 @@ def test_a_picture_needs_matplotlib(
     ow.write(tmp_path / "a.mtx", ow.eye(3))
     assert main(["plot", str(tmp_path / "a.mtx"), "--out", str(tmp_path / "a.png")]) == 2
     assert "matplotlib is not installed; help: pip install matplotlib" in capsys.readouterr().err
+    assert main(["plot", str(tmp_path / "a.mtx"), "--out", str(tmp_path / "none" / "a.png")]) == 2
+    assert f"{tmp_path / 'none'}: no such folder" in capsys.readouterr().err
+    for path, words in ((tmp_path / "b.mtx", "no such file"), (tmp_path, "not a file")):
+        with pytest.raises(CliError, match=words):
+            check_path(str(path))
+    ow.write(tmp_path / "t.tns", ow.asarray(np.eye(3)[None], format="coo"))
+    assert main(["info", str(tmp_path / "t.tns")]) == 0
+    assert "\nbytes in each format\n---" in capsys.readouterr().out
 
 
 def test_medians_call_everything() -> None:

@@ -115,6 +115,13 @@ MADE: dict[str, tuple[Callable[[Any], Any], Want]] = {
     "values of a dict": (lambda m: m.DOK((2,), {1: 2}), ("DOK", "int64", 1, 0, None, [0, 2])),
     "a dict of SciPy's": (lambda m: m.DOK(sp.coo_array(A)), ("DOK", "float64", 6, 0, None, A)),
     "a dict of numbers": (lambda m: m.DOK(A), ("DOK", "float64", 6, 0, None, A)),
+    "a dict of one number": (lambda m: m.DOK.from_numpy(np.float64(5)), ("DOK", "float64", 1, 0, None, 5.0)),
+    "one random number": (
+        lambda m: m.random((), density=1.0, data_rvs=lambda n: np.full(n, 2.0)), ("COO", "float64", 1, 0, None, 2.0)
+    ),
+    "a Kronecker product of numbers": (
+        lambda m: m.kron(m.COO(np.float64(3)), m.COO(A[:1, :2])), ("COO", "float64", 1, 0, None, 3 * A[:1, :2])
+    ),
     "a dict of a dict": (lambda m: m.DOK(m.DOK(A)), ("DOK", "float64", 6, 0, None, A)),
 }  # fmt: skip
 

@@ -102,6 +102,12 @@ def test_matrices_take_other_extents() -> None:
             assert not _compared(f"{format}_matrix", calls)  # type: ignore[arg-type]
 
 
+def test_shapes_that_do_not_agree_are_named() -> None:
+    for other in (D[:3], ours.csr_array(D[:3])):
+        with pytest.raises(ValueError, match=r"inconsistent shapes \(4, 4\) and \(3, 4\)"):
+            ours.csr_array(D).multiply(other)
+
+
 def test_products_of_stacks_that_do_not_fit() -> None:
     stack = np.arange(24.0).reshape(2, 3, 4)
     calls = [
@@ -169,7 +175,8 @@ def test_sums_and_methods(format: str) -> None:
         ("maximum of an array", lambda m, x: x.maximum(D - 1)), ("minimum of another shape", lambda m, x: x.minimum(m.csr_array(D[:2]))),
         ("joined vectors", lambda m, x: m.hstack([m.coo_array(D[0]), m.coo_array(D[1])])), ("joined arrays", lambda m, x: m.hstack([D, D])),
         ("nothing joined", lambda m, x: m.vstack([])), ("joined with an array", lambda m, x: m.vstack([x, D])),
-        ("times a list", lambda m, x: x @ D.tolist()), ("plus nothing known", lambda m, x: x + object()),
+        ("equal to another shape", lambda m, x: x == m.csr_array(D[:3])), ("unlike another shape", lambda m, x: x != m.csr_array(D[:3])),
+        ("less than another shape", lambda m, x: x < m.csr_array(D[:3])), ("times a list", lambda m, x: x @ D.tolist()), ("plus nothing known", lambda m, x: x + object()),
         ("times another shape", lambda m, x: x @ m.csr_array(D[:3])), ("other data", lambda m, x: _with_data(x.tocsr())),
         ("todense by columns", lambda m, x: x.todense(order="F")), ("diagonal", lambda m, x: x.diagonal(-1)), ("trace", lambda m, x: x.trace(1)),
     ]  # fmt: skip

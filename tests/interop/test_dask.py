@@ -183,6 +183,17 @@ def test_the_backend_of_arrays() -> None:
         assert made[0].compute().format == ow.format("csr")
 
 
+def test_arrays_that_are_numpys_all_the_same() -> None:
+    """Numbers, and those whose chunks the caller says."""
+    from openwork.dask.backend import TensorBackend
+
+    assert type(TensorBackend.ones(()).compute(scheduler="sync")) is not ow.Tensor
+    assert float(TensorBackend.full((), 3.0).compute(scheduler="sync")) == 3
+    assert isinstance(TensorBackend.ones((2, 3), meta=np.empty((0, 0)))._meta, np.ndarray)
+    dispatch = TensorBackend.to_backend_dispatch()
+    assert isinstance(dispatch(np.eye(2), format="csr"), ow.Tensor)
+
+
 def test_what_chunks_of_other_extents_count() -> None:
     """Sums over a dimension whose chunks are uneven, of which two stay."""
     x = np.where(_draw.random((2, 3, 4)) < 0.6, 0, 1.0)

@@ -7,14 +7,16 @@ import doctest
 import gc
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,11 +29,13 @@ distributed = pytest.importorskip("distributed")
 
 import dask  # noqa: E402
 import dask.array as da  # noqa: E402
+from distributed.comm import CommClosedError  # noqa: E402
 
-from openwork.dask import BlockMatrix, BlockTensor  # noqa: E402
-from openwork.dask.block import Block  # noqa: E402
+from openwork.dask import BlockMatrix, BlockTensor, allocator, kept  # noqa: E402  # noqa: E402
+from openwork.dask.block import Block, block  # noqa: E402
+from openwork.dask.local import LocalTensor, run_method  # noqa: E402
 from openwork.dask.partition import length, partition  # noqa: E402
-from openwork.dask.runner import LostWorkerError, Message, _read, attended  # noqa: E402
+from openwork.dask.runner import BlockRunner, LostWorkerError, Message, _read, attended  # noqa: E402
 
 _draw = np.random.default_rng(0)
 X = np.where(_draw.random((24, 20)) < 0.8, 0, _draw.random((24, 20)))
@@ -87,6 +91,8 @@ def test_a_graph_partitioner_is_asked_for_sets_of_rows(monkeypatch: pytest.Monke
     assert asked == [([0, 2, 3, 4], [1, 2, 0, 0], [3, 1, 2])]  # both ways, without loops
     assert [rows.tolist() for rows, _ in cut.blocks] == [[0, 2], [1]]
     assert cut.nse == (3, 0)
+    with pytest.raises(ow.ShapeError, match="by='graph' takes a square matrix"):
+        partition(csr(X), 2, by="graph")
     monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(ow.UnsupportedError, match=r"pip install pymetis"):
         partition(csr(SQUARE), 2, by="graph")
@@ -460,6 +466,90 @@ def test_a_client_that_is_closed_is_an_error_of_ours(client: Any) -> None:
         BlockMatrix(csr(X), 2, client=other)
 
 
+def test_blocks_that_cannot_be_had_are_named(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_NOTICE", 0.05)
+    A = BlockMatrix(csr(X), 2, client=client)
+    tried: list[int] = []
+
+    def fails(error: BaseException) -> Any:
+        def call() -> None:
+            tried.append(1)
+            raise error
+
+        return call
+
+    for error, words in (
+        (
+            OSError("no"),
+            f"one of 2 blocks from {A.blocks.names[0]} on could not be had in {kept._ATTEMPTS} attempts: no",
+        ),
+        (LostWorkerError("tcp://gone", ["block 7"], "no"), "block 7 could not be had"),
+    ):
+        tried.clear()
+        with pytest.raises(ow.BlockError, match=re.escape(words)):
+            A.blocks._attempts(fails(error))
+        assert len(tried) == kept._ATTEMPTS > 1
+    assert np.allclose(A @ np.ones(20), X.sum(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(A.blocks, "_located", None)
+        patch.setattr(client, "who_has", lambda futures: {})
+        with pytest.raises(CommClosedError, match="no worker has block 0"):
+            A.blocks._homes()
+
+    def not_yet(futures: Any, timeout: float) -> None:
+        assert timeout >= 0
+        time.sleep(0.005)
+        raise TimeoutError
+
+    slow: Any = SimpleNamespace(done=lambda: False, status="pending")
+    monkeypatch.setattr(kept, "wait", not_yet)
+    monkeypatch.setattr(A.blocks, "timeout", 0.05)
+    with pytest.raises(ow.BlockError, match=r"^block 0 [^;]*0 to 19\): no result in 0\.05 s"):
+        A.blocks._wait([slow], [slow, A.blocks.futures[1]], "no result")
+    monkeypatch.setattr(A.blocks, "timeout", None)
+    monkeypatch.setitem(A.blocks._runners, "tcp://gone", slow)
+    with pytest.raises(LostWorkerError, match="tcp://gone is lost: it takes no tasks"):
+        A.blocks._wait_for_runner("tcp://gone", ["block 0"])
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "nthreads", dict)
+        patch.setattr(kept, "_PATIENCE", 0.01)
+        with pytest.raises(ow.BlockError, match=r"no worker in 0\.01 s"):
+            A.blocks._wait([slow], [slow, A.blocks.futures[1]], "no result")
+    with monkeypatch.context() as patch:
+        patch.setattr(A.blocks, "futures", [SimpleNamespace(status="lost"), SimpleNamespace(status="finished")])
+        with pytest.raises(CommClosedError, match=r"^block 0 [^;]* gone"):
+            A.blocks._wait([slow], [slow, slow], "no result")
+
+
+def test_a_block_that_goes_while_it_is_read_is_gone() -> None:
+    class Leaves(dict[str, Any]):
+        asked = 0
+
+        def __contains__(self, key: object) -> bool:
+            self.asked += 1
+            return self.asked < 2
+
+    runner: Any = object.__new__(BlockRunner)
+    for data in ({}, Leaves()):
+        state = SimpleNamespace(nthreads=1)
+        runner._worker = SimpleNamespace(data=data, executors={"default": None}, state=state)
+        for key, name in (("a", "block 0"), (["a", "b"], "block 0; block 1")):
+            assert asyncio.run(runner.run(Message((length, [key], [name], [()])))) is None
+
+
+def test_methods_of_this_package_alone_run_on_a_worker() -> None:
+    found = [
+        Block("block 0", (slice(0, 1), slice(0, 2)), csr([[1.0, 2]])),
+        Block("block 1", (slice(1, 3), slice(0, 2)), csr(np.eye(2))),
+    ]
+    here = LocalTensor(found, (3, 2), np.dtype("f8"), (2, 1))
+    assert here.reduced(lambda b: float(b.tensor.sum()), (), max) == 3
+    with pytest.raises(ValueError, match=r"os\.system is no method of openwork"):
+        run_method(found, ((3, 2), np.dtype("f8"), (2, 1), BlockMatrix), "os", "system", ("true",), {})
+    with pytest.raises(ow.ShapeError, match=r"block 3: a chunk of shape \(2, 2\)"):
+        block("block 3", (slice(0, 2), slice(0, 3)), np.ones((2, 2)))
+
+
 def test_squares_of_complex_numbers(client: Any) -> None:
     assert np.isclose(BlockMatrix(csr(X * (1 + 2j)), 2, client=client).blocks.square_norm(), 5 * (X**2).sum())
 
@@ -468,6 +558,29 @@ def test_squares_of_complex_numbers(client: Any) -> None:
 def test_examples(made: Any) -> None:
     test = doctest.DocTestParser().get_doctest(made.__doc__, {"np": np, "ow": ow}, made.__name__, None, 0)
     assert doctest.DocTestRunner().run(test) == doctest.TestResults(0, len(test.examples))
+
+
+def test_memory_is_kept_until_the_last_stretch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+    before = {allocator._TRIM: 65536, allocator._MAP: 1 << 17}
+    monkeypatch.setattr(allocator, "_limits", lambda: before)
+    monkeypatch.setattr(allocator, "_mallopt", lambda: lambda parameter, size: told.append((parameter, size)))
+    with allocator.kept_memory():
+        assert dict(told) == allocator._KEPT
+        with allocator.kept_memory():
+            pass
+        assert len(told) == 2
+        lock = allocator._lock
+        allocator._after_fork()
+        assert allocator._lock is not lock
+    assert told[2:] == list(before.items())
+    monkeypatch.undo()
+
+    def unknown(name: str) -> str:
+        raise ValueError(name)
+
+    monkeypatch.setattr(os, "confstr", unknown)
+    assert allocator._mallopt.__wrapped__() is None
 
 
 def test_what_is_refused(client: Any) -> None:
@@ -493,6 +606,14 @@ def test_what_is_refused(client: Any) -> None:
         (lambda: graph.pagerank(BlockMatrix(t, 2, client=client)), ow.ShapeError, "square"),
         (lambda: graph.components(BlockMatrix(csr(SQUARE), 2, client=client), connection="strong"), ow.UnsupportedError, "'weak'"),
         (lambda: linalg.randomized_svd(t, 21), ow.ShapeError, "k from 1 to 20"),
+        (lambda: ow.dask.pagerank(da.from_array(csr(SQUARE)), damping=1.0), ValueError, "damping is at least 0"),
+        *(
+            (lambda p=p: ow.dask.pagerank(da.from_array(csr(SQUARE)), personalization=p), error, "personalization")
+            for p, error in (
+                (np.ones(23), ow.ShapeError), (np.zeros(24), ValueError), (np.arange(-1.0, 23), ValueError),
+                (np.full(24, np.inf), ValueError), (np.full(24, np.nan), ValueError),
+            )
+        ),
     ):  # fmt: skip
         with pytest.raises(error, match=text):
             call()

@@ -14,6 +14,7 @@ import scipy.sparse as sps
 import openwork as ow
 from openwork import faults
 from openwork.io.binary import parquet
+from openwork.io.containers.chunked import Chunked
 
 ENDINGS = (".h5ad", ".bsp.h5", ".h5", ".petsc", ".parquet")
 NEEDS = {".h5ad": "h5py", ".bsp.h5": "h5py", ".h5": "h5py", ".parquet": "pyarrow"}
@@ -42,11 +43,15 @@ def test_round_trips(tmp_path: Path, ending: str, spec: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64", "float32", "complex64", "complex128"])
 def test_binsparse_keeps_types_and_formats(tmp_path: Path, dtype: str) -> None:
-    pytest.importorskip("h5py")
+    h5py = pytest.importorskip("h5py")
     for spec in ("csr", "csc", "dcsr", "coo", "dense", "dense_f", "(i, j) -> (j : compressed, i : compressed)"):
         t = ow.asarray(array(dtype), format=spec)
         ow.write(tmp_path / "a.bsp.h5", t, compress=spec == "csr")
         back = ow.read(tmp_path / "a.bsp.h5")
+        with h5py.File(tmp_path / "a.bsp.h5") as file:
+            named = json.loads(file.attrs["binsparse"])["binsparse"]["format"]
+        known = {"csr": "CSR", "csc": "CSC", "dcsr": "DCSR", "coo": "COOR", "dense": "DMATR", "dense_f": "DMATC"}
+        assert named == known.get(spec, "DCSC")
         assert (str(back.format), str(back.dtype), back.nse) == (str(t.format), str(t.dtype), t.nse)
         np.testing.assert_array_equal(back.to_numpy(), t.to_numpy())
 
@@ -74,6 +79,7 @@ def test_binsparse_of_any_rank(tmp_path: Path, ndim: int, spec: str) -> None:
         np.testing.assert_array_equal(back.to_numpy(), x)
     with h5py.File(tmp_path / "a.bsp.h5") as file:
         said = json.loads(file.attrs["binsparse"])["binsparse"]
+        assert said["format"] in (("CVEC", "DVEC", "custom") if ndim == 1 else ("COO", "custom"))
         assert set(said["data_types"]) == set(file)
         assert said["fill"] is (True if fill else None)
 
@@ -541,6 +547,32 @@ def test_damage_of_hdf5_names_the_chunk(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_bytes(whole[:at] + b"\1" + whole[at + 1 :])
     with pytest.raises(ow.FileFormatError, match=r"a\.bsp\.h5: /values, chunk 2 \(from 16 on\): the data is corrupt"):
         ow.read(path)
+
+
+def test_damage_that_is_in_no_chunk_on_its_own() -> None:
+    """A dataset without chunks is one; where each chunk is read, the array is named alone."""
+
+    class Item:
+        shape, dtype, failed = (4,), "f8", 0
+
+        def __init__(self, chunks: tuple[int, ...] | None, fails: int) -> None:
+            self.chunks, self.fails = chunks, fails
+
+        def __getitem__(self, key: Any) -> Any:
+            self.failed += 1
+            if self.failed <= self.fails:
+                raise OSError("no")
+            return np.arange(4.0)[key]
+
+    for chunks, words in (
+        (None, r"a: /x, chunk 0: the data is corrupt \(no\)"),
+        ((2,), "a: /x, chunk 0: the data is corrupt"),
+    ):
+        with pytest.raises(ow.FileFormatError, match=words):
+            Chunked(Item(chunks, 2), "a: /x")[()]
+        with pytest.raises(ow.FileFormatError, match=r"a: /x: not readable \(no\)"):
+            Chunked(Item(chunks, 1), "a: /x")[1:3]
+        assert Chunked(Item(chunks, 0), "a: /x")[1:3].tolist() == [1, 2]
 
 
 def test_damage_of_parquet_is_an_error(tmp_path: Path) -> None:

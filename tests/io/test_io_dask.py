@@ -46,6 +46,36 @@ def test_binsparse_in_parts(tmp_path: Path, name: str) -> None:
     assert ow.read(path).format == ow.format("coo")
 
 
+@pytest.mark.parametrize("name", ["a.bsp.h5", "a.bsp.zarr"])
+def test_rows_of_nothing_and_rows_that_are_outside(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("dask.array")
+    from openwork.dask import from_file
+
+    path = tmp_path / end_of(name)
+    dense = np.zeros((300, 5))
+    dense[[7, 299], [3, 4]] = 2, 3
+    for format in ("csr", "coo"):
+        ow.write(path, ow.asarray(dense, format=format))
+        x = from_file(path, rows=100)
+        for k in range(3):
+            block = x.blocks[k].compute(scheduler="sync")
+            assert (block.format, block.nse, block.dtype) == (ow.format(format), [1, 0, 1][k], "float64")
+            np.testing.assert_array_equal(block.to_numpy(), dense[100 * k : 100 * k + 100])
+        ow.convert(path, tmp_path / "b.ow", format="csc", memory=2000)
+        np.testing.assert_array_equal(ow.read(tmp_path / "b.ow").to_numpy(), dense)
+    if name == "a.bsp.h5":
+        import h5py
+
+        with h5py.File(path, "a") as file:
+            column = file["indices_1"][:]
+            del file["indices_1"]
+            file["indices_1"] = column + 1
+        with pytest.raises(ow.FileFormatError, match="coordinates of rows 200 to 300 outside of the shape"):
+            from_file(path, rows=100).blocks[2].compute(scheduler="sync")
+        with pytest.raises(ow.FileFormatError, match="coordinates outside of the shape"):
+            ow.convert(path, tmp_path / "c.ow", format="csc", memory=2000)
+
+
 @pytest.mark.parametrize("name", ["a.ow", "a.npz", "a.bsp.h5", "a.bsp.zarr"])
 def test_arrays_of_dask(tmp_path: Path, name: str) -> None:
     pytest.importorskip("dask.array")

@@ -65,6 +65,7 @@ REFUSED = [
      "an entry does not fit the dtype u16 that the file declares"),
     ("a.tns", "# openwork dtype int64\n# shape 2 2 entries 1\n1 1 1 5\n", "expected 2 indices, as the shape in the comment has, got 3"),
     ("a.tns", "# openwork dtype int64\n# shape 2 2 entries 2\n1 1 5\n", "ends after 1 of 2 entries"),
+    ("a.ttx", "%%MatrixMarket tensor coordinate real general\n5\n", "line 2: expected the sizes (one size per dimension entries), got 1"),
     ("a.rb", RB.format("rua", 1, "  1  2  2\n 1\n      5.0").replace(" 2 2 1 ", f" 2 {2**63} 1 "), "line 3: a size does not fit in 64 bits"),
     ("a.sptensor", "sptensor\n3\n3 3\n1\n0 1 5\n", "expected lines with the order, the sizes and the number of entries"),
     ("docword.a.txt", "3 3\n3\n1\n1 1 1\n", "line 1: expected one number (documents, words, entries), got 2"),
@@ -145,6 +146,12 @@ def test_svmlight_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "a.svm").write_bytes(text.encode())
     whole = ow.read(tmp_path / "a.svm").to_numpy()
     assert whole.shape == (5, 4)
+    told: list[int] = []
+    monkeypatch.setattr("openwork.io.text.svmlight._BLOCK", 7)
+    ow.read(tmp_path / "a.svm", progress=lambda done, total: told.append(done))
+    assert len(told) > 3
+    assert told == sorted(told)
+    assert told[-1] == len(text)
     for size in (1, 2, 7, 20, 40):
         monkeypatch.setattr("openwork.io.text.svmlight._BLOCK", size)
         np.testing.assert_array_equal(ow.read(tmp_path / "a.svm").to_numpy(), whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -135,6 +136,30 @@ def test_damage_is_an_error_with_the_chunk(tmp_path: Path, monkeypatch: pytest.M
         ow.read(path)
     description.write_text(text)
     np.testing.assert_array_equal(ow.read(path).to_numpy(), X)
+
+
+def test_chunks_of_rows_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two dimensions, whole and by rows; a group of others may describe its tensor by JSON itself."""
+    monkeypatch.setattr("openwork.io.containers.zarr._CHUNK", 24)
+    path = tmp_path / "a.zarr"
+    ow.write(path, {"X": ow.asarray(X)})
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), X)
+    shutil.rmtree(path / "X" / "c" / "14")
+    with pytest.raises(ow.FileFormatError, match=r"/X, chunk 14, 0 \(from 28 on\): the chunk is missing"):
+        ow.read(path)
+    np.testing.assert_array_equal(ow.read(path, rows=slice(3, 28)).to_numpy(), X[3:28])
+    with pytest.raises(ow.FileFormatError, match="chunk 14, 0"):
+        ow.read(path, rows=slice(27, 29))
+    path = tmp_path / "b.bsp.zarr"
+    ow.write(path, ow.asarray(X, format="csr"))
+    with pytest.raises(ow.UnsupportedError, match="rows= of a binsparse group"):
+        ow.read(path, rows=slice(0, 2))
+    root = zarr.open_group(str(path), mode="a")
+    said = json.loads(root.attrs["binsparse"]) if isinstance(root.attrs["binsparse"], str) else root.attrs["binsparse"]
+    for description in (said, said["binsparse"]):
+        root.attrs.update({"binsparse": description, "openwork": None})
+        del root.attrs["openwork"]
+        np.testing.assert_array_equal(ow.read(path).to_numpy(), X)
 
 
 def test_a_store_of_others_has_chunks_that_are_not_there(tmp_path: Path) -> None:

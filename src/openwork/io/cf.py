@@ -31,7 +31,7 @@ def encode(dataset: Any) -> Any:
     """
     ds = _dataset(dataset, "encode")
     for name, v in ds.variables.items():
-        t = v._data if isinstance(v._data, Tensor) else v.data if v.ndim and name not in ds.dims else None
+        t = v._data  # of a variable of a file, which is none, nothing is loaded
         if not isinstance(t, Tensor) or not t.ndim:
             continue
         if t.format.is_dense:

@@ -104,11 +104,10 @@ def kron(a: Any, b: Any) -> Any:
     zero_fill(*(x for x in (a, b) if x.ndim))
     wide = max(a.ndim, b.ndim)
     ta, tb = (ow.reshape(x.tensor, (1,) * (wide - x.ndim) + x.shape) for x in (a, b))
-    pairs = [n for k in range(wide) for n in (2 * k, 2 * k + 1)]
     left = ow.reshape(ta, tuple(n for e in ta.shape for n in (e, 1)))
     right = ow.reshape(tb, tuple(n for e in tb.shape for n in (1, e)))
     shape = tuple(m * n for m, n in zip(ta.shape, tb.shape, strict=True))
-    return COO._of_tensor(ow.reshape(left * right, shape) if pairs else ta * tb)
+    return COO._of_tensor(ow.reshape(left * right, shape) if wide else ta * tb)
 
 
 @own
