@@ -54,6 +54,17 @@ def test_a_store_before_the_first() -> None:
     )
 
 
+def test_lines_behind_an_else() -> None:
+    k = kernel(
+        "def k(y: i32[mut]):\n    if y[0] > 0:\n        y[1] = 5\n    else:\n        y[1] = 6\n        y[-1] = 7\n"
+    )
+    assert "line 6: y[-1] = 7" in violation(k, np.array([0, 0], np.int32))
+    k = kernel(
+        "def k(y: i32[mut]):\n    if y[0] > 0:\n        y[1] = 5\n    elif y[1] > 0:\n        y[0] = 6\n    y[-1] = 7\n"
+    )
+    assert "line 6: y[-1] = 7" in violation(k, np.array([0, 0], np.int32))
+
+
 @pytest.mark.parametrize(("start", "wrong"), [(0, None), (1, 8), (-1, -1), (2**63 - 3, 2**63 - 3)])
 def test_consecutive_elements(start: int, wrong: int | None) -> None:
     k = kernel("def k(x: f64[const], y: f64[mut], s: i64):\n    y[0] = hsum(vload(x, s, 8))\n")

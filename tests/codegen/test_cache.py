@@ -287,6 +287,10 @@ def test_compiling_where_addresses_are_limited(monkeypatch: pytest.MonkeyPatch) 
         limit = need - 1
         with pytest.raises(MemoryError, match="no memory to compile a kernel"):
             engine.to_object(text)
+    monkeypatch.setattr(engine, "is_limited", lambda: False)
+    asked.clear()
+    engine.to_object(text)
+    assert asked == []
 
 
 def test_llvm_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

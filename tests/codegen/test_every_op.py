@@ -348,3 +348,16 @@ def test_constants_beyond_the_type_are_infinite(scalar: str) -> None:
         with np.errstate(over="ignore"):
             expected = np.array([value]).astype(dtype(scalar))
         np.testing.assert_array_equal(got.real, expected.real)
+
+
+@pytest.mark.parametrize("scalar", ["f32", "f64"])
+def test_sums_of_negative_zeros_are_negative(scalar: str) -> None:
+    for lanes in (2, 8):
+        value = ops.op("hsum", Load("a", ops.const(0), Type(scalar, lanes)))
+        k = Kernel(
+            f"zeros{lanes}", (Buffer("a", scalar), Buffer("out", scalar, True)), (Store("out", ops.const(0), value),)
+        )
+        got = np.ones(1, dtype(scalar))
+        assert run(compile_kernel(k), {"a": np.full(lanes, -0.0, dtype(scalar)), "out": got}) == 0
+        assert got[0] == 0
+        assert np.signbit(got[0])

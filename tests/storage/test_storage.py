@@ -287,3 +287,51 @@ def test_values_of_zeros_that_take_no_memory() -> None:
     spread = s.with_values(torch.ones((), dtype=torch.float64).expand(3))
     assert spread.values.is_contiguous()
     assert spread.values.tolist() == [1, 1, 1]
+
+
+def test_which_tensors_are_plain() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Sub(torch.Tensor):
+        """A class of somebody's."""
+
+    x = torch.arange(3.0)
+    cases = {
+        "plain": (x, True), "a parameter": (torch.nn.Parameter(x), False), "recorded": (x.clone().requires_grad_(), False),
+        "without memory": (torch.zeros(3, device="meta"), False), "zeros": (torch._efficientzerotensor(3), False),
+        "somebody's": (x.as_subclass(Sub), False), "a part": (x[1:], True),
+    }  # fmt: skip
+    for name, (y, expected) in cases.items():
+        assert buffers.is_unrecorded(y) == expected, name
+    with torch.autograd.forward_ad.dual_level():
+        assert not buffers.is_unrecorded(x)
+    seen: list[bool] = []
+    torch.func.vmap(lambda y: (seen.append(buffers.is_unrecorded(y)), y)[1])(x)
+    assert seen == [False]
+
+
+def test_arrays_are_taken_as_they_are() -> None:
+    torch = pytest.importorskip("torch")
+    for x in (torch.arange(3.0), torch.arange(3.0).requires_grad_(), np.arange(3.0), np.arange(6.0)[::-2]):
+        assert buffers.as_array(x) is x
+        assert buffers.as_array(x, like=x) is x
+    z = torch.tensor([1 + 2j, 3j])
+    for lazy, expected in ((z.conj(), [1 - 2j, -3j]), (z.conj().imag, [-2, -3])):
+        found = buffers.as_array(lazy)
+        assert not found.is_conj()
+        assert not found.is_neg()
+        assert found.tolist() == expected
+    big = np.arange(3.0).astype(">f8")
+    assert buffers.as_array(big).dtype.isnative
+    assert buffers.as_array(big).tolist() == [0, 1, 2]
+    odd = np.frombuffer(bytes(1) + np.arange(3.0).tobytes(), np.float64, 3, 1)
+    assert not odd.flags.aligned
+    assert buffers.as_array(odd).flags.aligned
+    assert buffers.as_array(odd).tolist() == [0, 1, 2]
+    read_only = np.arange(3.0)
+    read_only.flags.writeable = False
+    for x in (read_only, np.arange(3.0)):
+        t = ow.asarray(np.eye(3), format="csr")._storage
+        adopted = type(t)(t.shape, t.format, "f64", 0.0, t.pos, t.crd, x).adopted()
+        assert adopted.values.flags.writeable == x.flags.writeable
+        assert np.shares_memory(adopted.values, x)

@@ -79,8 +79,6 @@ def _operand(text: str | None, ndim: int, scalar: str) -> Operand:
     if text is None or (text.lower() == "dense" and ndim == 0):
         return Operand(scalar, ndim, unit=max(0, ndim - 1))
     fmt: Format = parse_format(text, ndim)
-    if fmt.ndim != ndim:
-        raise FormatError(f"format {text!r} has {fmt.ndim} dimensions, its operand {ndim} indices")
     pos, crd = (
         tuple(
             None if part not in level.format.buffers else "bool" if level.format.is_bitmap else "i32"

@@ -1,0 +1,117 @@
+"""The modules that everything stands on: late names, integers, waiting for imports, the end of a command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import openwork as ow
+from openwork import imported, interruptible, namespaces, quiet_interrupt
+from openwork.errors import DTypeError, ShapeError
+from openwork.integers import extents, integer
+from openwork.late import late
+from openwork.runtime import values
+
+OPERATIONS: Any = late("runtime.values", "UNARY")
+zeros: Any = late("ops.creation", "zeros")
+
+
+def test_late_names() -> None:
+    assert repr(zeros) == "late('ops.creation', 'zeros')"
+    table = OPERATIONS
+    assert table["exp"] == values.UNARY["exp"]
+    with pytest.raises(KeyError):
+        table["frobnicate"]
+    assert OPERATIONS is values.UNARY, "the name is the table from then on"
+    made = zeros
+    assert made((2, 3)).shape == made((2, 3)).shape == (2, 3)
+    assert zeros is not made
+
+
+def test_what_is_no_integer_is_shown() -> None:
+    class Silent:
+        def __repr__(self) -> str:
+            raise RuntimeError("no words")
+
+    with pytest.raises(DTypeError, match="f: n is an integer; got: an object of type Silent of type Silent"):
+        integer(Silent(), "f", "n")
+    with pytest.raises(DTypeError, match=r"got: \[0, 0, .*\.\.\. of type list"):
+        integer([0] * 1000, "f", "n")
+    with pytest.raises(DTypeError, match=r"got: 2\.0 of type float\n  help: give an int.*2"):
+        integer(2.0, "f", "n")
+    for wrong in (Silent(), "3", 2.5, (2, 1.5), None):
+        with pytest.raises(TypeError, match="a shape is a tuple of integers"):
+            extents(wrong, "f")
+    with pytest.raises(ShapeError, match="negative extent"):
+        extents((3, -1), "f")
+    assert extents((3, -1), "f", negative=True) == (3, -1)
+    assert extents(3, "f") == (3,)
+
+
+def test_namespaces_without_files_name_nothing() -> None:
+    public = namespaces._public.__wrapped__
+    assert public("absent") == frozenset()
+    assert "cg" in public("linalg")
+
+
+def test_waiting_for_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "waited_for_1.py").write_text("value = 3")
+    (tmp_path / "waited_for_2").mkdir()
+    told: list[tuple[str, int]] = []
+
+    def tell(module: ModuleType) -> None:
+        told.append((module.__name__, getattr(module, "value", 0)))
+
+    finders = len(sys.meta_path)
+    for name in ("waited_for_1", "waited_for_2", "waited_for_3", "sys"):
+        imported.when_imported(name, tell)
+    assert told == [("sys", 0)], "it is there"
+    import waited_for_1  # type: ignore[import-not-found]
+    import waited_for_1 as again
+    import waited_for_2  # type: ignore[import-not-found]
+
+    assert told == [("sys", 0), ("waited_for_1", 3)]
+    assert waited_for_1 is again
+    assert waited_for_2.__file__ is None, "a folder is a module without code"
+    with pytest.raises(ModuleNotFoundError):
+        import waited_for_3  # type: ignore[import-not-found] # noqa: F401
+    assert len(sys.meta_path) == finders + 2
+    for name in ("waited_for_1", "waited_for_2"):
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_an_interrupted_command_says_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet_interrupt._in_one_line(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert capsys.readouterr().err == "openwork: interrupted\n"
+    quiet_interrupt._in_one_line(ValueError, ValueError("wrong"), None)
+    assert capsys.readouterr().err == "ValueError: wrong\n"
+    for argv, orig_argv, expected in (
+        (["/usr/bin/openwork", "info"], ["python", "/usr/bin/openwork", "info"], True),
+        (["-m"], ["python", "-m", "openwork"], True),
+        (["-m"], ["python", "-m", "pytest", "openwork"], False),
+        (["openwork.py"], ["python", "openwork.py"], False),
+    ):
+        monkeypatch.setattr(sys, "argv", argv)
+        monkeypatch.setattr(sys, "orig_argv", orig_argv)
+        assert quiet_interrupt._is_command() == expected
+
+
+def test_long_work_without_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(interruptible, "_idle", [])
+    monkeypatch.setattr(interruptible, "start_new_thread", refuse)
+    assert interruptible.call(lambda a, b: a - b, 5, 3) == 2
+    with pytest.raises(ZeroDivisionError):
+        interruptible.call(lambda: 1 // 0)
+    assert interruptible._idle == []
+    assert ow.ones((3, 3), format="csr").sum() == 9
