@@ -105,7 +105,7 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
     weights = _shares(q)
     if to_float64 and not takes_elements:
         t = t.astype(np.result_type(np.float64) if t._storage.library == "numpy" else "float64", copy=False)
-    else:
+    elif not to_float64:
         weights = weights.astype(numpy_dtype(t._storage.scalar))
     if not weights.ndim:
         sparse = reduced_fibres(
