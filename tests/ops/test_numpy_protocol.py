@@ -145,9 +145,17 @@ ARGUMENTS: tuple[tuple[np.ndarray[Any, Any], tuple[Callable[[Any], Any], ...]], 
         lambda x: (np.insert(x, slice(0, 2), 5, axis=0), np.insert(x, [1, 3], 5, axis=1), np.insert(x, [2, 0], [7, 8])),
         lambda x: (np.array_equal(x, A), np.array_equal(x, A[:2]), np.array_equiv(x, A[0]), np.array_equiv(x, A[:, :2])),
         lambda x: (np.iscomplexobj(x), np.isrealobj(x), np.iscomplexobj(x * 1j)),
+        lambda x: (np.broadcast_arrays(x, ROW), np.broadcast_arrays(x, 1.0), np.broadcast_to(x, (1, 1, 3, 4))),
+        lambda x: (np.heaviside(x, [1.0, 2, 3, 4]), np.heaviside((1.0, 0, -1, 2), x), np.heaviside(x, x[0, 1]), np.heaviside(x[0, 1], x)),
+        lambda x: (np.add(x, 1, signature="ff->f", casting="unsafe"), np.add(x, 1, dtype=np.float32)),
+        lambda x: (np.einsum(x, [..., 1], [1, ...]), np.einsum(x, [0, 1], [1, 0]), np.einsum("ij,jk->ki", x, np.ones((4, 2)))),
+        lambda x: (np.einsum("ij,j->ji", x, ROW), np.einsum("ij,kl->ljik", x, np.ones((2, 3))), np.einsum("ii->i", x[:, :3])),
+        lambda x: (np.quantile(x, 0.5, method="lower"), np.quantile(x, [0.2, 0.5], axis=0, method="nearest")),
     )),
     (V, (
         lambda x: (np.bincount(x), np.bincount(x, np.arange(6.0)), np.bincount(x, minlength=9)),
+        lambda x: (np.meshgrid(x, x), np.meshgrid(x, x[:2], indexing="ij"), np.broadcast_to(x, (1, 6)), np.broadcast_to(x, (1, 2, 6))),
+        lambda x: (np.quantile(x, 0.5, method="lower"), np.quantile(x[None] + x[:, None], [0.1, 0.5], axis=0, method="higher")),
         lambda x: (np.bincount(x[:0]), np.bincount(x[:0], minlength=2), np.bincount(x * 0), np.bincount(x * 3, minlength=2)),
         lambda x: (np.trim_zeros(x), np.trim_zeros(x, "f"), np.trim_zeros(x * 0)),
         lambda x: np.unique(x, return_index=True, return_inverse=True, return_counts=True),
@@ -160,24 +168,83 @@ ARGUMENTS: tuple[tuple[np.ndarray[Any, Any], tuple[Callable[[Any], Any], ...]], 
         lambda x: (np.vstack([x, x]), np.hstack([x, x]), np.vstack([x], dtype=np.float64), np.hstack([x], dtype=np.float64)),
     )),
     (STACK, (lambda x: (np.dsplit(x, 2), np.average(x, axis=(0, 2)), np.rot90(x, 1, (0, 2)), np.dot(x, A.T),
-                     np.dot(x, x.swapaxes(1, 2)), np.dot(x, x[0].T), np.dot(x[0], x.swapaxes(1, 2)), np.dot(x, ROW)),)),
+                     np.matmul(x, np.ones((1, 4, 2))), np.matmul(x, np.ones((1, 1, 4, 2))), np.matmul(x, np.ones((3, 1, 4, 2))),
+                     np.einsum("...ij,...jk->...ik", x, np.ones((1, 4, 2))), np.einsum("...i,...i->...", x, np.ones((1, 1, 4))),
+                     np.einsum("ijk,k->ji", x, ROW), np.dot(x, x.swapaxes(1, 2)), np.dot(x, x[0].T), np.dot(x[0], x.swapaxes(1, 2)), np.dot(x, ROW)),)),
 )  # fmt: skip
+
+
+def agree(got: Any, want: Any, which: Any) -> None:
+    if isinstance(want, tuple | list):
+        assert len(got) == len(want), which
+        for g, w in zip(got, want, strict=True):
+            agree(g, w, which)
+    else:
+        got = got.to_numpy() if isinstance(got, ow.Tensor) else got
+        np.testing.assert_array_equal(got, want, err_msg=str(which))
+        assert (np.shape(got), np.asarray(got).dtype) == (np.shape(want), np.asarray(want).dtype), which
 
 
 def test_variants_of_arguments() -> None:
     """What samples of the names leave out: defaults, axes, empty results, NaN."""
-
-    def agree(got: Any, want: Any, which: Any) -> None:
-        if isinstance(want, tuple | list):
-            assert len(got) == len(want), which
-            for g, w in zip(got, want, strict=True):
-                agree(g, w, which)
-        else:
-            got = got.to_numpy() if isinstance(got, ow.Tensor) else got
-            np.testing.assert_array_equal(got, want, err_msg=str(which))
-            assert (np.shape(got), np.asarray(got).dtype) == (np.shape(want), np.asarray(want).dtype), which
-
     for x, functions in ARGUMENTS:
         t = ow.asarray(x, format="coo")
         for k, function in enumerate(functions):
             agree(function(t), function(x), (x.shape, k))
+
+
+def test_dtypes_are_asked_of_tensors() -> None:
+    t, whole = ow.asarray(A, format="csr"), ow.asarray(V, format="coo")
+    assert np.result_type(t, np.float32) == np.float64
+    for casting in ("no", "safe", "same_kind"):
+        for x, dtype in ((t, "float32"), (t, "complex128"), (whole, "float64"), (whole, "int8")):
+            assert np.can_cast(x, dtype, casting) == np.can_cast(x.dtype, dtype, casting)  # type: ignore[arg-type]
+        assert np.can_cast("float32", t, casting) == np.can_cast("float32", "float64", casting)  # type: ignore[arg-type]
+
+
+def test_expressions_are_computed_for_arguments_of_ufuncs() -> None:
+    t = ow.asarray(A, format="csr")
+    agree(np.add(t, ow.lazy(t), dtype=np.float32), np.add(A, A, dtype=np.float32), "dtype")
+    agree(np.add(t, ow.lazy(t), out=ow.zeros((3, 4), format="csr")), A + A, "out, a Tensor")
+    agree(np.sum(ow.lazy(t), out=np.zeros(())), A.sum(), "out, an array")
+
+
+def test_operands_of_torch_in_the_dtype_of_a_loop() -> None:
+    torch = pytest.importorskip("torch")
+    t = ow.asarray(A, format="csr")
+    got = np.add(torch.ones(4, dtype=torch.float64), t, dtype=np.float32)
+    assert got.dtype == torch.float32
+    assert got.equal(torch.from_numpy(A).float() + 1)
+    agree(np.heaviside(t, torch.tensor(2.0, dtype=torch.float64)), np.heaviside(A, 2.0), "an array of rank 0")
+    with pytest.raises(ow.UnsupportedError, match="no gradient"):
+        np.heaviside(t, torch.tensor(2.0, dtype=torch.float64, requires_grad=True))
+    with pytest.raises(ow.UnsupportedError, match=r"numpy\.add: out= is of type Tensor"):
+        np.add(t, 1.0, out=torch.zeros(3, 4))
+
+
+UNORDERED = "(i, j) -> (i : compressed(nonunique, unordered), j : singleton(nonunique, unordered))"
+
+
+@pytest.mark.parametrize("spec", ["csr", "coo", "dense", "dia", UNORDERED])
+def test_copies_share_nothing(spec: str) -> None:
+    """Of a tensor of the same structure, of another, of its own transpose, and of SciPy's array."""
+    x, y = np.diag([1.0, 2, 3]) + np.eye(3, k=1), np.diag([4.0, 0, 6]) + np.eye(3, k=-1)
+    for a, b in ((x, 2 * x), (x, y)):
+        for transposed in (False, True):
+            t, source = ow.asarray(a.copy(), format=spec), ow.asarray(b.copy(), format=spec)
+            np.copyto(t, source.T if transposed else source)
+            t *= 2.0
+            same = b.T if transposed else b
+            agree(t, 2 * same, spec)
+            agree(source, b, spec)
+    t = ow.asarray(x.copy(), format=spec)
+    view = t.T
+    np.copyto(t, view)
+    agree(t, x.T, spec)
+    s = sp.csr_array(y)
+    np.copyto(t, s)
+    t *= 2.0
+    agree(t, 2 * y, spec)
+    assert np.array_equal(s.toarray(), y)
+    np.copyto(t, 1.5, where=x > 0)
+    agree(t, np.where(x > 0, 1.5, 2 * y), spec)

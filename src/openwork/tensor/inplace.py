@@ -94,29 +94,28 @@ def _write_values(s: Storage, result: Storage) -> bool:
         return False
     if not _same_fill(s.fill_value, result.fill_value) or _on_graph(result.values) or _on_graph(s.values):
         return False
-    if type(s.values) is np.ndarray and type(result.values) is np.ndarray:
-        s.values[...] = result.values
-    elif is_torch(s.values) and is_torch(result.values):
-        s.values.copy_(result.values)
-    else:
-        return False
+    _write(s.values, result.values)
     return True
+
+
+def _write(values: Any, new: Any) -> None:
+    if isinstance(values, np.ndarray):
+        values[...] = new
+    else:
+        values.copy_(new)
 
 
 def replace_storage(t: Tensor, storage: Storage) -> None:
     """Give `t` the elements of a storage of its shape, dtype, format and library: in its values where these fit."""
     s = t._storage
     values = s.values
-    if storage.values is values:
+    if storage is s:
         return
     if not _on_graph(storage.values) and not _on_graph(values) and _same_structure(s, storage):
-        if isinstance(values, np.ndarray):
-            values[...] = storage.values
-        else:
-            values.copy_(storage.values)
+        _write(values, storage.values)
         _copy_fill_sign(t, storage)
         return
-    if any(x is y for x in s.buffers for y in (storage.values,)):
+    if storage.values is values:  # what shared the values keeps them
         storage = storage.with_values(buffers.copied(storage.values))
     t._storage = storage
 

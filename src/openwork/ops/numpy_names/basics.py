@@ -10,6 +10,7 @@ from ...interop.sources import asarray
 from ...runtime.operation import namespace
 from ...storage.buffers import numpy_dtype
 from ...tensor.dtypes import isdtype
+from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from ..axes import axes_of
 from .registry import numpy_function
@@ -152,5 +153,6 @@ def isrealobj(x: Any) -> bool:
 
 @numpy_function("copyto")
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """The elements of `src` in `dst`, in place."""
-    store("copyto", src, dst, casting, where)
+    """The elements of `src` in `dst`, in place; the two share no values."""
+    shared = hasattr(src, "dtype") and not is_lazy(src) and not isinstance(dst, np.ndarray)
+    store("copyto", asarray(src, copy=True) if shared else src, dst, casting, where)
