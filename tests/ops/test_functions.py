@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from matrix import FORMATS, SHAPES, dense_array, same, tensor
@@ -109,6 +110,16 @@ def test_where_and_clip(spec: str) -> None:
     assert ow.clip(t, 1, 3).fill_value == 1.0
 
 
+@pytest.mark.parametrize("name", ["add", "multiply", "divide", "logaddexp"])
+def test_arrays_and_numbers_alone_give_tensors(name: str) -> None:
+    a, b = dense_array((3, 4), 1) + 1, dense_array((3, 4), 2) + 1
+    function, oracle = getattr(ow, name), getattr(np, name)
+    for x, y in ((a, b), (a, 2.0), (2.0, a), (1.5, 2.0), (list(a), list(b))):
+        got = function(x, y)
+        assert isinstance(got, ow.Tensor)
+        same(got, oracle(x, y))
+
+
 def test_errors() -> None:
     with pytest.raises(ow.ShapeError, match=r"nextafter: shapes .* do not broadcast"):
         ow.nextafter(ow.eye(3), ow.eye(2))
@@ -163,6 +174,16 @@ def test_dtypes() -> None:
     assert ow.finfo("float64").smallest_normal == np.finfo(np.float64).smallest_normal
     assert (ow.iinfo(ow.int8).min, ow.iinfo(ow.uint8).max) == (-128, 255)
     assert ow.astype(ow.eye(2), ow.float32).dtype == ow.float32
+    assert ow.astype(np.eye(2), "float32").dtype == np.float32
+    x = np.eye(2)
+    assert ow.astype(x, "float64", copy=False) is x
+    assert ow.astype(x, "float64") is not x
+    assert ow.isdtype(ow.float32, np.float32)
+    assert not ow.isdtype(ow.float32, ow.float64)
+    assert repr(ow.finfo("float32")) == (
+        "finfo(float32, eps=1.1920928955078125e-07, max=3.4028234663852886e+38, smallest_normal=1.1754943508222875e-38)"
+    )
+    assert repr(ow.iinfo("int8")) == "iinfo(int8, min=-128, max=127)"
     assert (ow.e, ow.pi, ow.inf, ow.newaxis) == (math.e, math.pi, math.inf, None)
     assert math.isnan(ow.nan)
     info = ow.__array_namespace_info__()
@@ -262,3 +283,11 @@ def test_batches_without_rows() -> None:
         t = ow.asarray(np.zeros(shape), format="(b, i, j) -> (b : batch, i : dense, j : compressed)")
         t.check()
         same(t.asformat("coo").asformat(t.format), np.zeros(shape))
+
+
+def test_pointwise_takes_whatever_is_a_tensor() -> None:
+    a, b = dense_array((7, 11), 1), dense_array((7, 11), 2)
+    t = tensor(a, "csr")
+    for x in (ow.lazy(t), a, scipy.sparse.csr_array(a)):
+        same(ow.pointwise("A * B", {"A": x, "B": tensor(b, "csr")}), a * b)
+    same(ow.pointwise("C[j,i] = A[i,j] * 2.0", {"A": t}), a.T * 2)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import tuning
 from ...errors import ShapeError, UnsupportedError
+from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.index import accesses as accesses_of
 from ...ir.index_text import parse, parse_expression
@@ -29,6 +30,7 @@ from ...runtime.operation import operation
 from ...runtime.values import apply, apply_with_warnings
 from ...runtime.zero_annihilation import bounded
 from ...storage.storage import Storage
+from ...tensor.lazy import is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..indexing.taking import prune
@@ -197,7 +199,8 @@ def pointwise(
     array([0., 6.])
     """
 
-    tensors = dict(zip(tensors, one_library(*tensors.values()), strict=True))
+    operands = [x if isinstance(x, Tensor) else asarray(x.compute() if is_lazy(x) else x) for x in tensors.values()]
+    tensors = dict(zip(tensors, one_library(*operands), strict=True))
     e, free = _parse(expression)
     indexed = _with_indices(e, tensors)
     indices = free if free is not None else _index_order(indexed)
