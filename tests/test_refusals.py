@@ -25,6 +25,15 @@ N = ow.asarray(np.float64(3.0))
 """of rank 0"""
 M = masked.masked_tensor(np.arange(12.0).reshape(3, 4), np.arange(12).reshape(3, 4) % 2 == 0)
 
+
+def _places_beyond_64_bits(shape: tuple[int, ...], place: Any) -> Any:
+    return ow.sparse_coo_tensor(np.zeros((len(shape), 1), int), [1.0], shape)[(place,) * len(shape)]
+
+
+def _set_places(shape: tuple[int, ...]) -> None:
+    ow.sparse_coo_tensor(np.zeros((len(shape), 1), int), [1.0], shape)[np.array([0, 1]), np.array([1, 2])] = 5.0
+
+
 REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "to_dense: out=list": (ow.UnsupportedError, lambda: A.to_dense(out=[])),
     "to_dense: out has shape (4, 3); expected (3, 4)": (ow.ShapeError, lambda: A.to_dense(out=np.zeros((4, 3)))),
@@ -99,6 +108,41 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "backward needs torch values": (ow.UnsupportedError, lambda: A.backward()),
     "solve: expected a matrix; got shape (4,)": (ow.ShapeError, lambda: linalg.solve(V, np.ones(4))),
     "setdiag: expected a matrix; got shape (4,)": (ow.ShapeError, lambda: V.setdiag(1.0)),
+    "numpy.sum: out= is of type list": (ow.UnsupportedError, lambda: np.sum(A, out=[])),  # type: ignore[call-overload]
+    "numpy.ravel: order='X'": (ow.UnsupportedError, lambda: np.ravel(A, order="X")),  # type: ignore[call-overload]
+    "initial=1.5 of a tensor of int64": (
+        ow.DTypeError, lambda: np.max(I, where=[True, False, True, True], initial=1.5)
+    ),
+    "bitwise_and.at: ufunc 'bitwise_and' not supported": (ow.DTypeError, lambda: np.bitwise_and.at(V.clone(), [0], [1])),
+    "mean: a complex result is no float64": (ow.DTypeError, lambda: ow.mean(C, dtype="float64")),
+    "sddmm: mask (4,), a (3, 2), b (2, 4); expected": (
+        ow.ShapeError, lambda: ow.sddmm(V, np.ones((3, 2)), np.ones((2, 4)))
+    ),
+    "index 9 is out of bounds for axis 1": (IndexError, lambda: ow.take_along_axis(A, np.full((3, 1), 9), axis=1)),
+    "indexing with 4 arrays of 70000 places over extents": (
+        ow.UnsupportedError, lambda: _places_beyond_64_bits((10**5,) * 4, np.arange(70000))
+    ),
+    "setting elements by arrays over extents (8589934592, 8589934592)": (
+        ow.UnsupportedError, lambda: _set_places((2**33, 2**33))
+    ),
+    "onenormest: expected a square matrix; got shape (3, 4)": (
+        ow.ShapeError, lambda: linalg.onenormest(linalg.aslinearoperator(A))
+    ),
+    "norm: ord='fro' of 3 dimensions": (ow.ShapeError, lambda: linalg.norm(T, ord="fro")),
+    "norm: ord=2 of 0 dimensions": (ow.ShapeError, lambda: linalg.norm(N, ord=2)),
+    "solve_tridiagonal: stacks (2,) and (3,) do not broadcast": (
+        ow.ShapeError, lambda: linalg.solve_tridiagonal(ow.stack([S, S]), np.ones((3, 3, 1)))
+    ),
+    "H: expected a matrix; got shape (2, 3, 4)": (ow.ShapeError, lambda: T.H),
+    "t: expected one or two dimensions; got shape (2, 3, 4)": (ow.ShapeError, lambda: T.t()),
+    "to_sparse: csr of 1 dimensions, 0 of them dense": (ow.ShapeError, lambda: V.to_sparse_csr()),
+    "pointwise: index i0 of A[i0, i1] is not one of the result's ('x', 'y')": (
+        ow.UnsupportedError, lambda: ow.pointwise("C[x,y] = A", {"A": A})
+    ),
+    "pointwise: C<M[i, j]>[i, j] = A[i, j] has a mask": (
+        ow.UnsupportedError, lambda: ow.pointwise("C<M>[i,j] = A[i,j]", {"A": A, "M": A})
+    ),
+    "reshape() missing": (TypeError, lambda: A.reshape()),
     "unpickling: expected a Storage; got: int": (
         ow.InvariantError, lambda: A.__reduce__()[0](3, *A.__reduce__()[1][1:])
     ),

@@ -101,13 +101,11 @@ def from_callable(function: Any, n: int, like: Any, dtype: Any) -> Any:
 def preconditioner(
     m: Any, n: int | None = None, operation: str = "preconditioner", like: Any = None, dtype: Any = None
 ) -> Any:
-    """`m`, an approximate inverse, as SciPy's solvers take it; None is None.
+    """`m`, an approximate inverse, as SciPy's solvers take it.
 
     A function of a vector is one of shape (n, n) and of this dtype, see `from_callable`.
     Raises ShapeError where the shape is not (n, n).
     """
-    if m is None:
-        return None
     if callable(m) and not is_operator(m) and not isinstance(m, Tensor) and n is not None:
         return from_callable(m, n, like, dtype)
     operator = aslinearoperator(m)

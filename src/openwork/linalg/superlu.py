@@ -53,8 +53,6 @@ class Factorization(InverseOperator):
         return super().solve(b, "T" if transposed else trans)
 
     def _solve(self, right: np.ndarray[Any, Any], trans: str) -> np.ndarray[Any, Any]:
-        if self._lu is None:
-            return right
         if trans == "H" and self._transposed:
             return np.asarray(np.conj(self._solve(np.conj(right), "T")))
         kind = {"N": "T", "T": "N"}[trans] if self._transposed else trans
@@ -143,7 +141,7 @@ class LU(InverseOperator):
     nse = nnz
 
     def _solve(self, right: np.ndarray[Any, Any], trans: str) -> np.ndarray[Any, Any]:
-        return right if self._lu is None else np.asarray(self._lu.solve(right, trans))
+        return np.asarray(self._lu.solve(right, trans))
 
 
 def _singular_error(a: Tensor, error: Exception) -> Exception:

@@ -126,7 +126,10 @@ def solve_tridiagonal(a: Any, b: Any, /) -> Any:
     try:
         batch = np.broadcast_shapes(t.shape[:-2], sides.shape[:-2])
     except ValueError as error:
-        raise ShapeError(f"solve: stacks {t.shape[:-2]} and {sides.shape[:-2]} do not broadcast") from error
+        raise ShapeError(
+            f"solve_tridiagonal: stacks {t.shape[:-2]} and {sides.shape[:-2]} do not broadcast"
+            "\n  help: extents agree, or are 1"
+        ) from error
     low, mid, up = (np.array(np.broadcast_to(d, (*batch, n)), order="C") for d in _diagonals(t, scalar))
     x = np.array(np.broadcast_to(sides, (*batch, n, k)), numpy_dtype(scalar), order="C")
     info = np.zeros(int(np.prod(batch)), np.int64)

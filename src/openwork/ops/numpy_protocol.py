@@ -139,9 +139,6 @@ def _call_override(func: Any, override: Callable[..., Any], args: tuple[Any, ...
     out = arguments.pop("out", None) if "out" not in parameters else None
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         arguments = _without_ignored(arguments, parameters)
-        refused = [key for key in arguments if key not in parameters]
-        if refused:
-            raise UnsupportedError(f"numpy.{func.__name__}: {refused[0]}= of a Tensor\n  help: leave it out")
     result = override(**arguments)
     return result if out is None else store(func.__name__, result, out)
 
@@ -197,9 +194,7 @@ def _call_operation(func: Any, operation: Any, args: tuple[Any, ...], kwargs: di
         key: value for key, value in arguments.items() if value is not None or _none_is_all_axes(key, numpys, operation)
     }
     keywords = {_KEYWORDS.get(key, key) if key not in parameters else key: value for key, value in options.items()}
-    result = _call_with_dtype_and_where(
-        func.__name__, operation, values, _without_ignored(keywords, parameters), parameters
-    )
+    result = _call_with_where(func.__name__, operation, values, _without_ignored(keywords, parameters), parameters)
     return result if out is None else store(func.__name__, result, out)
 
 
@@ -214,15 +209,8 @@ def _without_ignored(keywords: dict[str, Any], parameters: Any) -> dict[str, Any
     return {k: v for k, v in keywords.items() if k in parameters or k not in _IGNORED}
 
 
-def _call_with_dtype_and_where(
-    name: str, operation: Any, values: list[Any], keywords: dict[str, Any], parameters: Any
-) -> Any:
-    """Call an operation, with `where=` and `initial=` of reductions, and with `dtype=` where it has none."""
-    if "dtype" in keywords and "dtype" not in parameters and "correction" in parameters:
-        dtype = keywords.pop("dtype")
-        if not namespace().isdtype(dtype, "real floating"):
-            raise UnsupportedError(f"numpy.{name}: dtype={dtype!r} of a Tensor\n  supported: floating-point dtypes")
-        values[0] = namespace().asarray(values[0]).astype(dtype)
+def _call_with_where(name: str, operation: Any, values: list[Any], keywords: dict[str, Any], parameters: Any) -> Any:
+    """Call an operation, with `where=` and `initial=` of reductions."""
     reduction_only = [key for key in keywords if key in ("where", "initial") and key not in parameters]
     refused = [key for key in keywords if key not in parameters and key not in reduction_only]
     if refused:

@@ -349,12 +349,6 @@ def _shapes_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 def _result_scalar(op: str, s: Storage, array: Any, left: bool) -> str:
     """The scalar type that the array library gives the operation."""
     values, elements = s.values[:0], array.reshape(-1)[:0]
-    if is_torch(array) and not is_torch(values):
-        import torch
-
-        values = torch.from_numpy(np.asarray(values))
-    elif is_torch(values) and not is_torch(array):
-        values = values.detach().numpy()
     return scalar_of(apply(op, values, elements) if left else apply(op, elements, values))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...errors import DTypeError, ShapeError
 from ...interop.sources import asarray
 from ...runtime.operation import namespace
 from ...tables import NUMPY
@@ -65,10 +65,7 @@ def _checked_initial(value: Any, t: Tensor) -> Any:
 
 
 def reduce_by_name(name: str, x: Any, options: dict[str, Any]) -> Any:
-    """NumPy's reduction with `where=` or `initial=`, by its name in the namespace.
-
-    Raises UnsupportedError for a reduction that takes neither in NumPy.
-    """
+    """NumPy's reduction with `where=` or `initial=`, by its name in the namespace."""
     key = next((key for key, value in NUMPY.items() if value == name and key.endswith(".reduce")), None)
     if key is not None:
         return reduce_masked(name, getattr(np, key.removesuffix(".reduce")), x, options)
@@ -91,8 +88,6 @@ def reduce_by_name(name: str, x: Any, options: dict[str, Any]) -> Any:
             else np.multiply
         )
         return combine(reduced, initial)
-    if name not in ("mean", "var", "std") or initial is not np._NoValue:
-        raise UnsupportedError(f"numpy.{name}: where= or initial= of a Tensor\n  help: leave it out")
     return _moment(name, t, where, options)
 
 

@@ -60,8 +60,6 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out
         result = _product(ufunc, inputs, options)
     else:
         inputs = _cast_for_loop(ufunc, inputs, options, casting)
-        if options:
-            raise UnsupportedError(f"numpy.{ufunc.__name__}: {next(iter(options))}= of a Tensor\n  help: leave it out")
         result = _apply(ufunc, inputs)
     results = result if isinstance(result, tuple) else (result,)
     outs = out or (None,) * len(results)
