@@ -50,6 +50,16 @@ SAME = [
         "#sparse_tensor.encoding<{crdWidth = 0, map = (i, j) -> (l0 = j : dense, l1 = i : compressed),}>",
         "(i, j) -> (j : dense, i : compressed)",
     ),
+    (
+        "#sparse_tensor.encoding<{ map = {il, jl, ii, jj} (i = il * 2 + ii, j = 3 * jl + jj) -> (il = i floordiv 2 : "
+        "dense, jl = j floordiv 3 : compressed, ii = i mod 2 : dense, jj = j mod 3: dense), posWidth = 32 }>",
+        BSR,
+    ),
+    ("map = (i = r, j = c * 1 + r - r) -> (r = i : dense, c = j : compressed)", CSR),
+    (
+        "map = {l0, l1} (i = l1, j = l0 + l1) -> (l0 = j - i : compressed, l1 = i : range)",
+        "(i, j) -> (j - i : compressed, i : range)",
+    ),
     ("#sparse_tensor.encoding<{map = () -> (), implicitVal = (0.0, 0) : complex<f32>}>", "() -> ()"),
     (
         "(i, j) -> (i : dense, j floordiv 4 : dense, j mod 4 : block2_4)  # 2:4",
@@ -116,9 +126,7 @@ def test_any_text(text: str) -> None:
     outcome(f"bsr({text})")
 
 
-WORDS = (
-    "( ) ( ) [ ] , : -> // % + - * = floordiv mod map i j k 0 1 2 3 4 16 99999999999999999999 dense batch compressed "
-)
+WORDS = "( ) ( ) [ ] { } , : -> // % + - * = floordiv mod map i j k 0 1 2 3 4 16 99999999999999999999 dense batch compressed "
 WORDS += (
     "loose_compressed singleton range structured ell bitmap nonunique unordered unique ordered non csr bsr é \x00 \n"
 )

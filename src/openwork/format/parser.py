@@ -1,7 +1,10 @@
 """Text in the format language -> a Format, or a FormatError that points into it.
 
-    format     := [map =] ( [name, ...] ) -> ( [level, ...] )          also as the map of an encoding of MLIR's
-    level      := [name =] expression : level-format                  the name of a level, of MLIR's, says nothing more
+    format     := [map =] [{ name, ... }] ( [dimension, ...] ) -> ( [level, ...] )    also as an encoding's of MLIR's
+    dimension  := name [= inverse]                                    from the names of levels; checked, as it follows
+    inverse    := [-] term {(+ | -) term}
+    term       := name [* integer] | integer * name
+    level      := [name =] expression : level-format                  the name of a level, of MLIR's, is for inverses
     expression := product [(+ | -) product]
     product    := operand { (// | floordiv | div | % | mod) integer }
     operand    := name | ( expression )
@@ -26,6 +29,7 @@ from typing import NamedTuple, NoReturn
 from openwork.format.encoding import map_of
 from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub
 from openwork.format.format import Format, Level
+from openwork.format.inverse import solve
 from openwork.format.level import MAX_INTEGER, LevelFormat
 from openwork.format.levels import LEVEL_FORMATS
 from openwork.format.message import Place, Problem, refusal
@@ -36,7 +40,7 @@ __all__ = ["MAX_TEXT", "parse"]
 
 MAX_TEXT = 20_000
 TOKEN = re.compile(
-    r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[0-9]+)|(?P<sign>->|//|[-()\[\],:+*/%=]))", re.ASCII
+    r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[0-9]+)|(?P<sign>->|//|[-(){}\[\],:+*/%=]))", re.ASCII
 )
 PROPERTIES = {
     "unique": {"unique": True},
@@ -75,6 +79,9 @@ class _Parser:
         self.dims: list[str] = []
         self.spans: dict[Place, int] = {}
         self.unique_given: set[int] = set()
+        self.level_names: list[str] = []
+        self.inverses: dict[int, tuple[int, list[tuple[str, int, int]]]] = {}
+        """of a dimension: where its inverse begins, and the terms: level name, coefficient, offset"""
 
     def scan(self, text: str) -> list[Token]:
         tokens, offset = [], 0
@@ -121,6 +128,7 @@ class _Parser:
         if self.token.text == "map":
             self.next()
             self.expect("=", "write map = (i, j) -> (...)")
+        declared = self.token.offset, self.declarations()
         self.expect("(", example)
         self.dims = self.names()
         self.expect("->", example)
@@ -142,6 +150,7 @@ class _Parser:
                 levels[at] = Level(level.expression, replace(level.format, unique=False))
         if isinstance(problem := check(self.dims, levels), Problem):
             self.fail(problem.what, self.spans[problem.place], problem.detail, problem.help)
+        self.check_inverses(levels, *declared)
         return Format(tuple(self.dims), tuple(levels), self.explicit)
 
     def names(self) -> list[str]:
@@ -155,14 +164,83 @@ class _Parser:
                 detail = f"expected: the name of a dimension; got: {self.shown()}"
                 self.fail("the text does not parse", self.token.offset, detail, "write (i, j) -> (...)")
             names.append(self.next().text)
+            if self.accept("="):
+                self.inverses[len(names) - 1] = self.token.offset, self.inverse()
             if not self.accept(","):
                 self.expect(")", "separate dimensions by commas and close them with )")
                 break
         return names
 
+    def declarations(self) -> list[str]:
+        """The names of levels that MLIR has in front of a map with inverses."""
+        names: list[str] = []
+        if self.accept("{"):
+            while not self.accept("}"):
+                names.append(self.level_name())
+                if not self.accept(","):
+                    self.expect("}", "separate the names of levels by commas and close them with }")
+                    break
+        return names
+
+    def level_name(self) -> str:
+        if self.token.kind != "name" or self.token.text in RESERVED:
+            detail = f"expected: the name of a level; got: {self.shown()}"
+            self.fail("the text does not parse", self.token.offset, detail, "write {l0, l1} (i = l0, j = l1) -> (...)")
+        return self.next().text
+
+    def inverse(self) -> list[tuple[str, int, int]]:
+        """A dimension as a sum of level coordinates times integers."""
+        terms: list[tuple[str, int, int]] = []
+        sign = -1 if self.accept("-") else 1
+        while len(terms) < MAX_LEVELS:
+            offset = self.token.offset
+            factor = self.factor() if self.token.kind == "number" else None
+            if factor is not None:
+                self.expect("*", "write an integer times the name of a level, as in 2 * l0")
+            name = self.level_name()
+            if factor is None:
+                factor = self.factor() if self.accept("*") else 1
+            terms.append((name, sign * factor, offset))
+            if not self.accept("+", "-"):
+                break
+            sign = 1 if self.tokens[self.at - 1].text == "+" else -1
+        return terms
+
+    def factor(self) -> int:
+        offset, token = self.token.offset, self.next()
+        value = self.integer(token.text, "") if token.kind == "number" else None
+        if value is None:
+            detail = f"expected: an integer up to {MAX_INTEGER}; got: {token.text[:40]}"
+            self.fail("a coefficient is no integer", offset, detail, "use the size of the block, as in l0 * 2")
+        return value
+
+    def check_inverses(self, levels: list[Level], at: int, declared: list[str]) -> None:
+        """Refuse declared names that are not those of the levels, and inverses that are not what the levels say."""
+        names = self.level_names
+        if declared and declared != names:
+            detail = f"expected: {{{', '.join(n or '?' for n in names)}}}, the names of the levels; got: {declared}"
+            self.fail("the names of levels differ", at, detail, "write {l0, l1} (...) -> (l0 = ..., l1 = ...)")
+        if not self.inverses:
+            return
+        solution = solve([level.expression for level in levels]).forms
+        for d, (offset, terms) in self.inverses.items():
+            form: dict[str, int] = {}
+            for name, factor, place in terms:
+                if names.count(name) != 1:
+                    named = ", ".join(filter(None, names)) or "a level's name, and none has one"
+                    detail = f"expected: one of {named}, once among the levels; got: {name}"
+                    self.fail("an inverse uses an unknown level", place, detail, f"name the level: {name} = ...")
+                form[name] = form.get(name, 0) + factor
+            expected = {names[level]: factor for level, factor in solution[d].items()}
+            if {name: factor for name, factor in form.items() if factor} != expected:
+                text = " + ".join(f"{name or '(a level)'} * {factor}" for name, factor in expected.items())
+                detail = f"expected: {self.dims[d]} = {text}; got: {self.text[offset : offset + 40].split(',')[0]}"
+                self.fail("a dimension is not what its inverse says", offset, detail, "leave it out: it follows")
+
     def level(self, index: int) -> Level:
-        if self.token.kind == "name" and self.tokens[self.at + 1].text == "=":
-            self.at += 2
+        named = self.token.kind == "name" and self.tokens[self.at + 1].text == "="
+        self.level_names.append(self.token.text if named else "")
+        self.at += 2 * named
         self.spans["expression", index] = self.token.offset
         expression = self.expression(0)
         self.expect(":", "write expression : level format, as in i // 4 : dense")
