@@ -274,7 +274,7 @@ def test_a_value_that_is_zeroed_after_its_use() -> None:
 
 
 def test_fill_values_that_have_no_place_are_refused() -> None:
-    with pytest.raises(ValueError, match="scatter: reduce='max'"):
+    with pytest.raises(ValueError, match="scatter: reduce"):
         torch.scatter(ow.asarray(X, format="csr"), 1, PLACES, D, reduce="max")
     with pytest.raises(ow.UnsupportedError, match="diag_embed"):
         torch.diag_embed(ow.asarray(V, format="coo") + 1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
 
-from ...errors import UnsupportedError
+from ...errors import DTypeError, ShapeError, UnsupportedError, broadcast_error
 from ...interop.constructors import asarray
 from ...interop.layouts import sparse_coo_tensor
 from ...ops.elementwise.maps import elementwise
@@ -25,6 +26,7 @@ from . import autograd, composed, scatter, shapes, solvers, sorting
 from . import elementwise as pointwise_functions
 from .losses import LOSSES, loss
 from .reduced_products import mm
+from .refusals import refuse
 from .registry import FUNCTIONS, PREPARED, operation_of, torch_function
 
 __all__ = [
@@ -56,11 +58,15 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if prepared_result is not None:
             return prepared_result
     if (out := kwargs.get("out")) is not None:
-        if (device := str(out.device)) != "cpu":
-            raise UnsupportedError(f"out= is on device {device}\n  expected: cpu, as the operands\n  help: to('cpu')")
-        return out.copy_(_dense(call(function, args, {**kwargs, "out": None})))
+        for x in out if isinstance(out, tuple | list) else (out,):
+            if (device := str(x.device)) != "cpu":
+                raise UnsupportedError(
+                    f"out= is on device {device}\n  expected: cpu, as the operands\n  help: to('cpu')"
+                )
+        result = call(function, args, {**kwargs, "out": None})
+        return _write(result, out)
     if function is torch.Tensor.where:
-        args, kwargs = condition_first(*args, **kwargs), {}
+        function, args, kwargs = torch.where, condition_first(*args, **kwargs), {}
     names = table_names(function)
     if not names[0].endswith("_"):
         args = tuple([over_torch(x) for x in args])
@@ -69,13 +75,23 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return function(*_dense(over_torch(args)), **{key: _dense(over_torch(x)) for key, x in kwargs.items()})
     for name in names:
         if name in FUNCTIONS:
-            return FUNCTIONS[name](*args, **kwargs)
-        if name in LOSSES:
-            return loss(function, *args, **kwargs)
-        if name in pointwise_functions.ELEMENTWISE:
-            return apply_nary(function, *args, **kwargs)
-        if name in pointwise_functions.BINARY:
-            return _binary(pointwise_functions.BINARY[name], *args, **kwargs)
+            operation = FUNCTIONS[name]
+        elif name in LOSSES:
+            operation = partial(loss, function)
+        elif name in pointwise_functions.ELEMENTWISE:
+            operation = partial(apply_nary, function)
+        elif name in pointwise_functions.BINARY:
+            operation = partial(_binary, pointwise_functions.BINARY[name])
+        else:
+            continue
+        if name not in _CHECKED_BY_OPERATION:
+            refuse(function, args, kwargs)
+        try:
+            return operation(*args, **kwargs)
+        except (TypeError, AttributeError, ValueError, IndexError, KeyError, RuntimeError) as error:
+            if type(error).__module__ == "builtins" and name not in _OF_GRAPHS:
+                refuse(function, args, kwargs)
+            raise
     name = names[0]
     if name[:1] == "r" and name[1:] in pointwise_functions.BINARY and len(args) == 2:
         return elementwise(pointwise_functions.BINARY[name[1:]], args[1], args[0])
@@ -85,6 +101,23 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
         "\n  help: hand it to_dense() or to_torch()"
     )
+
+
+def _write(result: Any, out: Any) -> Any:
+    """The result, or each of several, written to `out`, as torch does: resized, in a dtype that it can be cast to."""
+    if isinstance(out, tuple | list):
+        if not isinstance(result, tuple) or len(result) != len(out):
+            raise ShapeError(f"out= has {len(out)} tensors\n  expected: one for each result")
+        written = [_write(x, y) for x, y in zip(result, out, strict=True)]
+        return type(result)(written) if hasattr(result, "n_sequence_fields") else tuple(written)
+    dense = _dense(result)
+    if not isinstance(dense, torch.Tensor) or not torch.can_cast(dense.dtype, out.dtype):
+        raise DTypeError(f"out= has dtype {out.dtype}\n  expected: one that {getattr(dense, 'dtype', dense)} casts to")
+    if not isinstance(out, Tensor):
+        return torch.mul(dense, True, out=out)
+    if out.shape != dense.shape:
+        raise ShapeError(f"out= has shape {out.shape}\n  expected: {tuple(dense.shape)}, that of the result")
+    return out.copy_(dense)
 
 
 def condition_first(input: Any, condition: Any, other: Any) -> tuple[Any, ...]:
@@ -126,6 +159,20 @@ def _whole_factor(x: Any, dtype: Any) -> Any:
     return int(x) if isinstance(x, float) and not (dtype.is_floating_point or dtype.is_complex) else x
 
 
+def _check_ranks(name: str, operands: Sequence[Any], ranks: Sequence[int]) -> None:
+    for x, rank in zip(operands, ranks, strict=True):
+        if x.ndim != rank:
+            raise ShapeError(f"{name}: an operand of shape {tuple(x.shape)}\n  expected: {rank} dimensions")
+
+
+def _as_large(product: Any, input: Any) -> Any:
+    """The product, unless `input` is no tensor that is broadcast to it: ShapeError."""
+    shape, added = tuple(product.shape), tuple(input.shape)
+    if len(added) > len(shape) or any(n not in (1, m) for n, m in zip(added[::-1], shape[::-1], strict=False)):
+        raise broadcast_error("addmm", [added, shape])
+    return product
+
+
 @torch_function("smm")
 def smm(input: Tensor, mat: Any) -> Tensor:
     """`input @ mat` of a sparse and a dense matrix, as coordinates: all of the rows that `input` has elements in."""
@@ -150,7 +197,9 @@ def sspaddmm(input: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any =
 @torch_function("addmm", "addmv", "baddbmm", "sparse_addmm")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)`, of any mixture of Tensors and torch tensors."""
-    product = matmul(mat1, mat2)
+    stacked = int(mat1.ndim == mat2.ndim == 3)
+    _check_ranks("addmm", (mat1, mat2), (2 + stacked, (2 + stacked) if mat2.ndim > 1 else 1))
+    product = _as_large(matmul(mat1, mat2), input)
     alpha, beta = (_whole_factor(x, product.dtype) for x in (alpha, beta))
     product = product if alpha == 1 else elementwise("mul", product, alpha)
     if beta == 0:
@@ -161,7 +210,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 @torch_function("addbmm")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * sum of batch1[b] @ batch2[b]`."""
-    product = einsum("bij,bjk->ik", batch1, batch2)
+    product = _as_large(einsum("bij,bjk->ik", batch1, batch2), input)
     alpha, beta = (_whole_factor(x, product.dtype) for x in (alpha, beta))
     return elementwise("add", elementwise("mul", input, beta), elementwise("mul", product, alpha))
 
@@ -193,6 +242,8 @@ def dropout(t: Tensor, p: float = 0.5, training: bool = True, inplace: bool = Fa
 @torch_function("linear")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """`input @ weight.T + bias`; input, weight or both may be Tensors."""
+    if weight.ndim > 2:
+        raise ShapeError(f"linear: a weight of shape {tuple(weight.shape)}\n  expected: a matrix, or a vector")
     product = matmul(input, weight.mT if isinstance(weight, Tensor) else weight.t())
     return product if bias is None else elementwise("add", product, bias)
 
@@ -259,10 +310,36 @@ FUNCTIONS.update(
     }
 )
 
-for _name in sorted(
-    TORCH.keys() - FUNCTIONS.keys() - pointwise_functions.ELEMENTWISE - pointwise_functions.BINARY.keys()
-):
+_OPERATIONS = TORCH.keys() - FUNCTIONS.keys() - pointwise_functions.ELEMENTWISE - pointwise_functions.BINARY.keys()
+for _name in sorted(_OPERATIONS):
     FUNCTIONS[_name] = operation_of(_name)
+
+_OF_GRAPHS = frozenset(name for name, f in FUNCTIONS.items() if f.__module__ == autograd.__name__)
+"""Functions of what is recorded, which meta tensors are not."""
+
+_CHECKED_BY_OPERATION = frozenset((
+    *_OPERATIONS, *pointwise_functions.ELEMENTWISE, *pointwise_functions.BINARY, "add", "rsub", "sum", "prod", "any",
+    "all", "softmax", "log_softmax", "addmm", "addmv", "linear", "clone", "detach", "t", "getitem", *_OF_GRAPHS,
+))  # fmt: skip
+"""Functions whose operation refuses what torch does, without the time that it takes to ask torch."""
+
+
+def _of_ranks(name: str, ranks: tuple[int, ...]) -> Callable[..., Any]:
+    """A product of operands of these ranks alone, where the operation takes stacks too."""
+    product = FUNCTIONS[name]
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == len(ranks):
+            _check_ranks(name, args, ranks)
+        return product(*args, **kwargs)
+
+    return function
+
+
+FUNCTIONS.update(
+    {name: _of_ranks(name, ranks) for name, ranks in
+     {"mm": (2, 2), "mv": (2, 1), "bmm": (3, 3), "dot": (1, 1), "vdot": (1, 1), "outer": (1, 1), "trace": (2,)}.items()}
+)  # fmt: skip
 
 _NAMES = {*FUNCTIONS, *pointwise_functions.ELEMENTWISE, *pointwise_functions.BINARY, *LOSSES}
 

@@ -154,6 +154,9 @@ def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any =
     t = _as_floating(t)
     factors = [_dense(w) for w in (fweights, aweights) if w is not None]
     for w in factors:
+        if bool((w < 0).any()):
+            raise ValueError(f"cov: a weight of {w.min().item()}\n  expected: none below 0")
+    for w in factors:
         t = t.astype(torch.promote_types(t.dtype, w.dtype), copy=False)
     factors = [w.to(t.dtype.to_real()) for w in factors]
     weights = math.prod(factors[1:], start=factors[0]) if factors else None

@@ -13,6 +13,7 @@ from ...ops.reductions import softmax
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary
 from .composed import pairwise_distance
+from .refusals import refuse
 from .registry import torch_function
 from .shapes import gather
 
@@ -109,6 +110,10 @@ def triplet_margin_loss(
     """How much nearer than `margin` the negative is to the anchor than the positive, by a distance of vectors."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
+
+    if distance_function is not None:  # called with elements alone, so that the other arguments are checked here
+        options = {"margin": margin, "swap": swap, "reduction": reduction}
+        refuse(torch.nn.functional.triplet_margin_loss, (anchor, positive, negative), options)
 
     def distance(a: Any, b: Any) -> Any:
         lengths = pairwise_distance(a, b, p, eps) if distance_function is None else distance_function(a, b)

@@ -27,7 +27,7 @@ from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary
 from ..gradients.permutation import apply_move
 from .registry import FUNCTIONS, torch_function
-from .shapes import broadcast_tensors, within
+from .shapes import broadcast_tensors, index_vector, within
 
 __all__ = ["set_elements"]
 
@@ -60,7 +60,7 @@ def add_elements(t: Tensor, key: Any, values: Any) -> Any:
 
 
 def _index_key(t: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
-    return (*(slice(None),) * axis_of(dim, max(t.ndim, 1), "index"), _dense_index(index).reshape(-1))
+    return (*(slice(None),) * axis_of(dim, max(t.ndim, 1), "index"), index_vector(_dense_index(index), "index"))
 
 
 def _dense_index(index: Any) -> Any:
@@ -74,8 +74,17 @@ def _vector(t: Tensor) -> Tensor:
 
 def _slices_fit(t: Tensor, dim: int, index: Any, source: Any, operation: str) -> None:
     """Raise IndexError for a coordinate that is not there, DTypeError for a source of another dtype, as torch does."""
-    within(_dense_index(index), t.shape[axis_of(dim, t.ndim, operation)] if t.ndim else 1, operation)
+    within(
+        index_vector(_dense_index(index), operation),
+        t.shape[axis_of(dim, t.ndim, operation)] if t.ndim else 1,
+        operation,
+    )
     _same_dtype(t, source, operation)
+
+
+def _same_shape(source: Any, shape: Sequence[int], operation: str) -> None:
+    if tuple(source.shape) != tuple(shape):
+        raise ShapeError(f"{operation}: a source of shape {tuple(source.shape)}\n  expected: {tuple(shape)}")
 
 
 def _same_dtype(t: Tensor, source: Any, operation: str) -> None:
@@ -87,6 +96,8 @@ def _same_dtype(t: Tensor, source: Any, operation: str) -> None:
 def index_add(t: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """`t` with slices of `source` added at the coordinates `index` of a dimension."""
     _slices_fit(t, dim, index, source, "index_add")
+    if t.ndim:
+        _same_shape(source, select(_host_key(_index_key(t, dim, index)), t.shape).shape, "index_add")
     source = source if alpha == 1 else source * alpha
     return shaping.reshape(add_elements(_vector(t), _index_key(t, dim, index), _at_least_1d(t, source)), t.shape)
 
@@ -95,6 +106,8 @@ def index_add(t: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -
 def index_copy(t: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """`t` with slices of `source` at the coordinates `index` of a dimension."""
     _slices_fit(t, dim, index, source, "index_copy")
+    if t.ndim:
+        _same_shape(source, select(_host_key(_index_key(t, dim, index)), t.shape).shape, "index_copy")
     return shaping.reshape(set_elements(_vector(t), _index_key(t, dim, index), _at_least_1d(t, source)), t.shape)
 
 
@@ -111,7 +124,12 @@ def _at_least_1d(t: Tensor, source: Any) -> Any:
 @torch_function("index_put")
 def index_put(t: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """`t` with values set, or added, at places that arrays of coordinates name."""
+    _same_dtype(t, values, "index_put")
     key = tuple(slice(None) if i is None else i for i in indices)
+    if isinstance(values, Tensor | torch.Tensor) and values.ndim > len(select(_host_key(key), t.shape).shape):
+        raise ShapeError(
+            f"index_put: values of shape {tuple(values.shape)}\n  expected: no more dimensions than places"
+        )
     return (add_elements if accumulate else set_elements)(t, key, values)
 
 
@@ -221,10 +239,10 @@ def index_reduce(t: Tensor, dim: int, index: Any, source: Any, reduce: str, *, i
     """
     reduce, vector = _known(reduce, "index_reduce"), _vector(t)
     axis = axis_of(dim, vector.ndim, "index_reduce")
-    index, source = _dense_index(index).reshape(-1), _at_least_1d(t, source)
+    _same_dtype(t, source, "index_reduce")
+    index, source = index_vector(_dense_index(index), "index_reduce"), _at_least_1d(t, source)
     shape = (*vector.shape[:axis], len(index), *vector.shape[axis + 1 :])
-    if tuple(source.shape) != shape:
-        raise ShapeError(f"index_reduce: a source of shape {tuple(source.shape)}\n  expected: {shape}")
+    _same_shape(source, shape, "index_reduce")
     if not math.prod(shape):
         return t
     along = index.reshape((-1,) + (1,) * (vector.ndim - axis - 1))
@@ -235,7 +253,10 @@ def index_reduce(t: Tensor, dim: int, index: Any, source: Any, reduce: str, *, i
 @torch_function("put")
 def put(t: Tensor, index: Any, source: Any, accumulate: bool = False) -> Any:
     """`t` with elements of `source` set, or added, at row-major places."""
+    _same_dtype(t, source, "put")
     flat, index = shaping.reshape(t, (-1,)), _dense_index(index)
+    if index.numel() != (source.size if isinstance(source, Tensor) else source.numel()):
+        raise ShapeError(f"put: {index.numel()} places, a source of shape {tuple(source.shape)}\n  expected: as many")
     if not index.numel():
         return t
     flat_result = (add_elements if accumulate else set_elements)(flat, (index.reshape(-1),), source.reshape(-1))
@@ -245,6 +266,7 @@ def put(t: Tensor, index: Any, source: Any, accumulate: bool = False) -> Any:
 @torch_function("masked_scatter")
 def masked_scatter(t: Tensor, mask: Any, source: Any) -> Tensor:
     """`t` with the first elements of `source` where the mask holds."""
+    _same_dtype(t, source, "masked_scatter")
     mask = (mask.to_dense() if isinstance(mask, Tensor) else mask).expand(t.shape)
     flat = source.reshape(-1)[: int(mask.sum())]
     return shaping.reshape(set_elements(_vector(t), mask.reshape(_vector(t).shape), flat), t.shape)
@@ -254,6 +276,8 @@ def masked_scatter(t: Tensor, mask: Any, source: Any) -> Tensor:
 def masked_select(t: Any, mask: Any) -> Any:
     """The elements where the mask holds, row-major."""
 
+    if mask.dtype != torch.bool:
+        raise DTypeError(f"masked_select: a mask of {mask.dtype}\n  expected: torch.bool")
     t, mask = broadcast_tensors(t, mask)
     if not isinstance(t, Tensor):
         return torch.masked_select(t, mask.to_dense())
@@ -267,7 +291,12 @@ def masked_fill(t: Tensor, mask: Any, value: Any) -> Any:
 
 
 def _setter(key: Callable[..., Any]) -> Callable[..., Tensor]:
-    return lambda t, src, *args, **given: set_elements(t, key(t, *args, **given), src)
+    def function(t: Tensor, src: Any, *args: Any, **given: Any) -> Tensor:
+        place = key(t, *args, **given)
+        _same_shape(src, select(_host_key(place), t.shape).shape, "scatter")
+        return set_elements(t, place, src)
+
+    return function
 
 
 def _select_key(t: Tensor, dim: int, index: int) -> Any:
@@ -284,6 +313,8 @@ def diagonal_scatter(t: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: 
     first, second = (axis_of(d, t.ndim, "diagonal_scatter") for d in (dim1, dim2))
     permuted = shaping.moveaxis(t, (first, second), (0, 1))
     rows, columns = max(-offset, 0), max(offset, 0)
+    places = torch.diagonal(torch.empty(t.shape, device="meta"), offset, first, second)
+    _same_shape(src, places.shape, "diagonal_scatter")
     steps = np.arange(src.shape[-1])
     source = shaping.moveaxis(src, -1, 0) if isinstance(src, Tensor) else src.movedim(-1, 0)
     return shaping.moveaxis(set_elements(permuted, (steps + rows, steps + columns), source), (0, 1), (first, second))

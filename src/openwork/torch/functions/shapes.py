@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...errors import ShapeError, UnsupportedError
+from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...ops import creation, result_format
 from ...ops.axes import axis_of
 from ...ops.indexing.index import index
@@ -70,7 +70,10 @@ def chunk(t: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def tensor_split(t: Tensor, indices_or_sections: Any, dim: int = 0, **options: Any) -> tuple[Tensor, ...]:
     """Parts of a dimension: as many, of sizes that differ by one at most, or cut at the places given."""
     parts = options.get("sections", options.get("indices", indices_or_sections))
-    parts = parts.tolist() if isinstance(parts, torch.Tensor) else parts
+    if isinstance(parts, torch.Tensor):
+        if parts.ndim > 1:
+            raise ShapeError(f"tensor_split: places in a tensor of shape {tuple(parts.shape)}\n  expected: a vector")
+        parts = parts.tolist()
     extent = t.shape[axis_of(dim, t.ndim, "tensor_split")]
     if isinstance(parts, int):
         sizes = [extent // parts + (k < extent % parts) for k in range(parts)]
@@ -140,6 +143,15 @@ def repeat(t: Tensor, *repeats: Any) -> Tensor:
     return repetition.tile(t, counts)
 
 
+def index_vector(index: Any, operation: str) -> Any:
+    """An index of at most one dimension as a vector; ShapeError for more, DTypeError for one of another dtype."""
+    if index.dtype not in (torch.int32, torch.int64):
+        raise DTypeError(f"{operation}: an index of {index.dtype}\n  expected: torch.int64 or torch.int32")
+    if index.ndim > 1:
+        raise ShapeError(f"{operation}: an index of shape {tuple(index.shape)}\n  expected: a vector")
+    return index.reshape(-1)
+
+
 def within(index: Any, extent: int, operation: str) -> Any:
     """The coordinates, as given. Raises IndexError where one is negative or not below the extent, as torch does."""
     if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < extent):
@@ -164,8 +176,9 @@ def _index_select(t: Tensor, dim: int, index: Any) -> Tensor:
     if not t.ndim:
         return t
     index = index.to_dense() if isinstance(index, Tensor) else index
+    index = index_vector(index, "index_select")
     within(index, t.shape[axis_of(dim, t.ndim, "index_select")], "index_select")
-    return take(t, index.reshape(-1), axis=dim)
+    return take(t, index, axis=dim)
 
 
 @torch_function("take_along_dim", moves=True)
