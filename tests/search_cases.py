@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from search_chains import chains
 from search_formats import BATCHES, DTYPES, array, extents, random_format, tensor
 from search_gradients import gradients
 from search_masked import masked
 from search_oracle import Case
+from search_repeated import repeated
 from search_rest import notation, rest, semirings
 from search_routes import (
     LIBRARIES,
@@ -94,8 +96,11 @@ class Draw:
         self.pairs: list[tuple[Any, Array]] = []
 
     def operand(
-        self, shape: tuple[int, ...] | None = None, dtype: str | None = None, filled: bool = True
-    ) -> tuple[Any, Array]:
+        self, shape: tuple[int, ...] | None = None, dtype: str | None = None, filled: bool = True,
+        format: ow.Format | None = None, shaped: Callable[[Array, Any], Array] | None = None,
+    ) -> tuple[Any, Array]:  # fmt: skip
+        """A tensor, in a format where one is asked for and it can hold the array, and the array; `shaped`: what it makes
+        of the elements that were drawn and the fill value."""
         rng, dtype = self.rng, dtype or self.dtype
         over_torch = self.library == "torch" or (self.library == "mixed" and rng.random() < 0.5)
         if self.library != "numpy" and dtype in ("uint16", "uint64"):
@@ -113,9 +118,10 @@ class Draw:
             )
         fill = np.dtype(wide).type(fill)
         dense = array(rng, shape, wide, self.tame, fill)
+        dense = dense if shaped is None else shaped(dense, fill)
         if dtype == "bfloat16":
             dense = rounded(dense)
-        t = tensor(rng, dense, fill, random_format(rng, len(shape)), self.tame)
+        t = tensor(rng, dense, fill, format or random_format(rng, len(shape)), self.tame)
         if not t.format.is_unique and dense.dtype.kind in "fc":
             dense = dense + 0.0  # sums of elements that stand there more than once have no -0.0
         if over_torch:
@@ -447,9 +453,19 @@ def _again(t: Any) -> Any:
     return (t.asformat("coo") if t.ndim else t) if isinstance(t, ow.Tensor) else t
 
 
+AGAIN = (
+    unary, binary, binary, merged, reduction, indexing, shaping, conversion, chain, product, product, rest, notation, chains, chains,
+)  # fmt: skip
+
+
+def again(d: Draw) -> Case:
+    """A case of several calls, with changes between them."""
+    return repeated(d, AGAIN)
+
+
 KINDS = (
     (unary, 2), (binary, 8), (merged, 4), (reduction, 5), (indexing, 7), (shaping, 7), (arguments, 5), (conversion, 9), (chain, 3), (cast, 2),
-    (product, 6), (exchange, 6), (batches, 2), (assignment, 5), (in_place, 2), (rest, 7), (notation, 4), (semirings, 2), (masked, 9), (gradients, 5),
+    (product, 6), (exchange, 6), (batches, 2), (assignment, 5), (in_place, 2), (rest, 7), (notation, 4), (semirings, 2), (masked, 9), (gradients, 5), (chains, 5), (again, 6),
 )  # fmt: skip
 
 
