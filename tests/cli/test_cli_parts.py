@@ -21,7 +21,7 @@ from openwork.cli.bench import measure_all
 from openwork.cli.info import bandwidth, degree_histogram, symmetry
 from openwork.cli.load import bindings, check_path, split_outside, to_csr
 from openwork.cli.main import CliError, main, one_line, positive, seconds
-from openwork.cli.peers import blocks_of, in_scipy, padded, same_matrix
+from openwork.cli.peers import blocks_of, in_scipy, in_torch, padded, same_matrix
 
 MATRICES = {
     "uniform": lambda seed: generate.uniform(50, 70, 300, seed),
@@ -254,6 +254,17 @@ def test_peers() -> None:
     assert same_matrix(a.tocoo(), a)
     assert not same_matrix(a * 2, a)
     assert not same_matrix(a.T, a)
+    torch = pytest.importorskip("torch")
+    for kind, layout in (
+        ("coo", torch.sparse_coo),
+        ("csc", torch.sparse_csc),
+        ("csr", torch.sparse_csr),
+        ("bsr(2,3)", torch.sparse_bsr),
+    ):
+        name, found = in_torch(a, kind)
+        assert (name, found.layout) == (kind, layout)
+        assert layout is not torch.sparse_coo or found.is_coalesced()
+        np.testing.assert_array_equal(found.to_dense()[:5, :7], a.toarray())
 
 
 def test_time_left() -> None:

@@ -216,6 +216,13 @@ def test_numpys_functions_have_the_rules_of_the_module() -> None:
         np.testing.assert_array_equal(getattr(got, "todense", lambda got=got: got)(), want)
 
 
+def test_random_numbers_have_as_many_rows_of_coordinates_as_dimensions() -> None:
+    for shape in ((), (5,), (2, 3, 4)):
+        x = sparse.random(shape, density=1.0, random_state=0)
+        assert x.coords.shape == (len(shape), int(np.prod(shape)))
+        assert x.shape == shape
+
+
 def test_methods_that_numpy_names(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("COO", "GCXS", "DOK"):
         x = getattr(sparse, kind)(A)

@@ -246,6 +246,20 @@ def test_members_of_other_lengths_than_the_directory_says(tmp_path: Path, method
     refused(tmp_path / "a.npz", "ends after 16 of 24 bytes" if said == 3 else "data.npy is truncated or corrupt")
 
 
+def test_a_masked_number_of_another_format(tmp_path: Path) -> None:
+    for format, values in (("coo", [2.0]), ("(i) -> (i : bitmap)", [2.0, 3.0]), ("(i) -> (i : bitmap)", [2.0])):
+        m = ow.masked_tensor(np.array(values), np.ones(len(values), bool)).asformat(format)
+        ow.write(tmp_path / "m.npz", m)
+        with np.load(tmp_path / "m.npz") as found:
+            parts = dict(found)
+        assert ow.read(save(tmp_path / "a.npz", parts)).shape == m.shape
+        path = save(tmp_path / "a.npz", {**parts, "openwork_masked": np.array("number")})
+        if format == "coo" or len(values) == 2:
+            refused(path, f"a masked number of shape ({len(values)},), in format ")
+        else:
+            assert (ow.read(path).shape, ow.read(path).item()) == ((), 2.0)
+
+
 def test_indices_of_two_widths(tmp_path: Path) -> None:
     parts = {**COO, "row": np.array([0, 1], np.int32), "col": np.array([0, 2], np.int64)}
     np.testing.assert_array_equal(ow.read(save(tmp_path / "a.npz", parts)).to_numpy(), [[1, 0, 0], [0, 0, 2]])

@@ -70,6 +70,24 @@ def test_padded_formats_in_parts(tmp_path: Path, source: str, monkeypatch: pytes
                 np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize(
+    "format",
+    ["(i, j) -> (i : ell(23), j : ell(17))", "(i, j) -> (i : bitmap, j : ell(17))", "(i, j) -> (i : ell(23), j : bitmap)",
+     "(i, j) -> (i : ell(20), j : dense)", "(i, j) -> (i : compressed, j : ell(17))"],
+)  # fmt: skip
+def test_parts_of_two_padded_levels(format: str) -> None:
+    """What is padded in either level is no element."""
+    x = DENSE[:, :17].copy()
+    x[5:9] = 0
+    t = ow.asarray(x, format="coo").asformat(format)
+    for memory in (300, 10**6):
+        got = np.zeros(x.shape)
+        for (rows, columns), values in parts(t, memory):
+            assert min(rows.min(initial=0), columns.min(initial=0)) == 0
+            np.add.at(got, (rows, columns), values)
+        np.testing.assert_array_equal(got, x)
+
+
 def test_slots_and_disks_that_are_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ow.write(tmp_path / "a.ow", matrix())
     for format in ("ell(3)", "nm(2, 9)"):

@@ -204,6 +204,28 @@ def test_dense_matrices_of_cholmod(tmp_path: Path) -> None:
         io.read(path)
 
 
+def test_elements_in_order_and_almost(tmp_path: Path) -> None:
+    """The format says the order that all elements have, whatever the first ones have."""
+    n = 5000
+    lines = [f"{k // 100 + 1} {k % 100 + 1} {k + 1}" for k in range(n)]
+    want = np.arange(1.0, n + 1).reshape(50, 100)
+    head = HEAD.format("coordinate", "real", "general") + f"50 100 {n}\n"
+    for order, is_sorted in (
+        (lines, True),
+        ([*lines[:-2], lines[-1], lines[-2]], False),
+        ([lines[1], lines[0], *lines[2:]], False),
+    ):
+        (tmp_path / "a.mtx").write_text(head + "\n".join(order) + "\n")
+        t = ow.read(tmp_path / "a.mtx")
+        assert (t.format == ow.format("coo")) == is_sorted
+        assert list(t.pos(0)) == [0, n]
+        np.testing.assert_array_equal(t.to_numpy(), want)
+    (tmp_path / "a.mtx").write_text(head + "\n".join([*lines[:-1], lines[-2]]) + "\n")
+    t = ow.read(tmp_path / "a.mtx")
+    assert not t.format.is_unique
+    assert t.to_numpy()[-1, -2:].tolist() == [2 * n - 2, 0]
+
+
 def test_where_indices_start_is_said(tmp_path: Path) -> None:
     """`base=` of files that do not say it, and of those whose indices would tell otherwise."""
     for name, head in (("a.tri", "2 3 {}\n"), ("a.sptensor", "sptensor\n2\n2 3\n{}\n"), ("a.edges", ""), ("a.svm", "")):

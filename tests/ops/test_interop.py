@@ -35,6 +35,8 @@ def test_every_scipy_format(format, kind):
     given = kind(a).asformat(format)
     t = ow.asarray(given)
     np.testing.assert_array_equal(t.to_numpy(), a)
+    for other in ("csr", "csc", "coo", "dense"):
+        assert ow.asarray(given, format=other).format == ow.format(other)
     back = t.to_scipy(format)
     assert back.format == format
     assert isinstance(back, sp.sparray)

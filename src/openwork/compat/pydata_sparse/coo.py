@@ -45,7 +45,6 @@ class COO(SparseArray):
                 self.coords, self.data = canonical(self.coords, self.data, self.shape)
         if prune:
             self._take(self._pruned())
-        self._cache = None
         if cache:
             self.enable_caching()
 
