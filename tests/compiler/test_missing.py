@@ -12,6 +12,7 @@ from openwork.compiler.lattice import lattice
 from openwork.ir.index_text import parse_expression
 from openwork.ir.ops import const
 from openwork.ir.printer import show
+from openwork.ir.text import parse_expr
 from openwork.runtime.coiterate.types import typed
 
 NONE = missing("f64")
@@ -128,6 +129,14 @@ def test_where_keeps_its_choice() -> None:
         "True if A > 0.0 else not A < -1.0",
     ]
     assert guarded(partial(e, {})) == (partial(e, {}), None)
+    widened = typed(parse_expression("where(A > 0, B, C) + D"), {"A": "f64", "B": "f32", "C": "f32", "D": "f64"})
+    assert [show(x) for x in guarded(partial(widened, {"C": missing("f32")})) if x is not None] == [
+        "f64(B) + D",
+        "A > 0.0",
+    ]
+    chosen = typed(parse_expression("where(where(A > 0, B, C) > 1, D, D * 2)"), dict.fromkeys("ABCD", "f64"))
+    assert is_missing(partial(chosen, {"C": NONE, "D": NONE}))
+    assert guarded(partial(chosen, {"C": NONE}))[1] == parse_expr("A > 0.0", {"A": "f64"})
 
 
 def test_results_without_missing_elements() -> None:

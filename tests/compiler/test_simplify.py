@@ -22,7 +22,7 @@ from openwork.ir.index import Access, Apply, Expression
 from openwork.ir.index import accesses as index_accesses
 from openwork.ir.index_text import parse_expression
 from openwork.ir.interpret import evaluate, run
-from openwork.ir.loop import Buffer, Const, Expr, For, Kernel, Scalar, Var
+from openwork.ir.loop import Buffer, Cast, Const, Expr, For, Kernel, Scalar, Var
 from openwork.ir.printer import show
 from openwork.ir.rewrite import statements
 from openwork.ir.text import parse, parse_expr
@@ -94,6 +94,8 @@ ENV |= {"A": Buffer("A", "i64")}
         ("A[x + 0] + A[2 * 3]", "A[x] + A[6]"),
         ("sqrt(4.0) + a", "a + 2.0"),
         ("exp(1.0)", "exp(1.0)"),
+        ("f16(1.0) + f16(2.0)", "f16(1.0) + f16(2.0)"),
+        ("bf16(1.0) * bf16(0.0)", "bf16(1.0) * bf16(0.0)"),
     ],
 )
 def test_expressions_by_string(before: str, after: str) -> None:
@@ -214,6 +216,8 @@ def test_random_expressions_by_value(case: tuple[Type, Expr, Any]) -> None:
         ("m: i64 = 0\nm = m\ny[m] = 1.0", "y[0] = 1.0"),
         ("m: i64 = 0\nwhile m < n:\n    m += 1\ny[m] = 1.0", None),
         ("for i in range(n):\n    m: i64 = 0\n    m += i\n    y[m] = 1.0", None),
+        ("if n > 0:\n    t = A[n]\nelse:\n    s = A[0]", "pass"),
+        ("if n > 0:\n    t = A[n]\nelse:\n    y[0] = 1.0", "if n <= 0:\n    y[0] = 1.0"),
     ],
 )
 def test_statements_by_string(before: str, after: str | None) -> None:
@@ -246,6 +250,28 @@ def test_names_that_meet_in_one_scope_are_told_apart() -> None:
         "    t = A[i]",
         "    y[t] = t",
     ]
+
+
+def test_new_names_are_of_no_other_variable() -> None:
+    kernel = parse("""
+    def f(A: i64[const], y: i64[mut], n: i64):
+        t_2 = A[0]
+        for i in range(n, n + 1):
+            t = A[i]
+            y[t] = t_2
+        for i in range(n + 1, n + 2):
+            t = A[i]
+            y[t] = t
+    """)
+    assert show(verify(simplify(kernel))).splitlines()[1:4] == ["    t_2 = A[0]", "    t_3 = A[n]", "    y[t_3] = t_2"]
+
+
+def test_casts_to_a_type_that_is_there() -> None:
+    x, z = Var("x", Type("f64")), Var("z", Type("f64", 4))
+    assert simplify_expr(Cast(x, Type("f64"))) == x
+    assert simplify_expr(Cast(Cast(z, Type("f64", 4)), Type("f64", 4))) == z
+    half = Var("h", Type("f16"))
+    assert simplify_expr(Cast(half, Type("f16"))) == Cast(half, Type("f16"))
 
 
 def arguments(kernel: Kernel, seed: int) -> dict[str, Any]:

@@ -416,6 +416,44 @@ def test_broadcasting_and_vectors() -> None:
     both(lambda A, B: (A * W[:, None] - B) @ V, A, B)
 
 
+AXES: list[Any] = [
+    0,
+    True,
+    np.int64(0),
+    0.0,
+    [0],
+    (0,),
+    [0, 1],
+    (np.int8(1), 0),
+    np.array(1),
+    np.array([0]),
+    "0",
+    None,
+    -2,
+]
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_axes_of_any_kind_in_any_order(library: str) -> None:
+    """What is an axis, one by one and fused: kept programs never mistake True, 1 and 1.0 for each other."""
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        a = ow.asarray(torch.tensor(np.eye(3)).to_sparse_csr())
+    else:
+        a = ow.asarray(np.eye(3), format="csr")
+    for axis in (*AXES, 1, *reversed(AXES), False, 1):
+        results: list[Any] = []
+        for t in (a, ow.lazy(a)):
+            try:
+                results.append(ow.compute(ow.sum(t * t, axis=axis)).to_numpy())
+            except (TypeError, ValueError) as error:
+                results.append(f"{type(error).__name__}: {error}")
+        if isinstance(results[0], str):
+            assert results[0] == results[1], repr(axis)
+        else:
+            np.testing.assert_array_equal(*results)
+
+
 def test_wrong_operands_are_refused_as_one_by_one() -> None:
     A, B, _ = operands()
     wrong = tensor(dense_array((7, 12), 1), "csr")

@@ -245,7 +245,7 @@ def _reduce_meta(node: Lazy, m: Meta) -> Meta | None:
     _, axis, keepdims, dtype = node.options
     if m.storage is None and node.options[0]:
         return None
-    axes = axes_of(axis, len(m.shape))
+    axes = axes_of(axis, len(m.shape), lists=m.library == "torch")
     kept = tuple(d for d in range(len(m.shape)) if d not in axes)
     if m.storage is not None and m.is_sparse and kept_format(m.storage.format, kept) is not None:
         return None

@@ -203,7 +203,7 @@ class _RegionBuilder:
         if node.name not in FOLDS or (meta.scalar[0] == "c" and node.name in ("min", "max")):
             return "it takes more than one pass"
         indices = tuple(f"i{d}" for d in range(len(meta.shape)))
-        axes = axes_of(node.options[1], len(indices))
+        axes = axes_of(node.options[1], len(indices), lists=meta.library == "torch")
         e = self.absorb(node.args[0], indices, node.name == "sum" and meta.scalar not in _SMALL)
         if not self.inlined:
             return "one operation"

@@ -154,7 +154,7 @@ def _as_leaf(x: Any) -> Any:
 
 def _run(roots: Sequence[Lazy]) -> tuple[Any, ...]:
     leaves, numbers, key = _walk(roots)
-    program = None if key is None else _programs.get(key)
+    program = _programs.get(key)
     if isinstance(program, frozenset):
         program = _programs.get(_with_fixed_numbers(key, numbers, program))
     if program is None or isinstance(program, frozenset):
@@ -179,11 +179,10 @@ def _new_program(roots: Sequence[Lazy], leaves: Sequence[Any], numbers: Sequence
     slots = {x: k for k, x in enumerate(numbers)}
     fixed = fixed_numbers(nodes, slots, metas)
     program = _compile(nodes, leaves, numbers, {x: k for x, k in slots.items() if k not in fixed}, metas)
-    if key is not None:
-        if fixed:
-            _programs.keep(key, fixed)
-            key = _with_fixed_numbers(key, numbers, fixed)
-        _programs.keep(key, program)
+    if fixed:
+        _programs.keep(key, fixed)
+        key = _with_fixed_numbers(key, numbers, fixed)
+    _programs.keep(key, program)
     return program
 
 
@@ -193,15 +192,10 @@ def _with_fixed_numbers(key: Any, numbers: Sequence[float], fixed: frozenset[int
 
 
 def _walk(roots: Sequence[Lazy]) -> tuple[list[Any], list[float], Any]:
-    """The leaves' values, the numbers that may be kernel arguments, and the plan's key, None where it has no hash."""
+    """The leaves' values, the numbers that may be kernel arguments, and the plan's key."""
     walk = _Walk()
     marks = tuple([walk.visit(r) for r in roots])
-    try:
-        key = (marks, *walk.key)
-        hash(key)
-    except TypeError:
-        return walk.values, list(walk.numbers), None
-    return walk.values, list(walk.numbers), key
+    return walk.values, list(walk.numbers), (marks, *walk.key)
 
 
 class _Walk:
@@ -223,7 +217,7 @@ class _Walk:
                 if number is None:
                     inner = tuple([self.visit(a) for a in x.args])
                     number = self.order[id(x)] = len(self.order)
-                    self.key.append((x.kind, x.name, x.options, inner, getattr(x.call, "__qualname__", None)))
+                    self.key.append((x.kind, x.name, _marked(x.options), inner, getattr(x.call, "__qualname__", None)))
                 return number
             value = x._value
         if passes(value):
@@ -254,14 +248,15 @@ def _unify_common(roots: Sequence[Lazy]) -> list[Lazy]:
     def unify(x: Lazy) -> Lazy:
         args = tuple(map(visit, x.args))
         marks = tuple(map(_identity, args))
-        key = (x.kind, x.name, x.options, marks, getattr(x.call, "__qualname__", None))
-        node = Lazy(x.kind, x.name, args, x.call, x.options)
-        try:
-            return nodes.setdefault(key, node)
-        except TypeError:
-            return node
+        key = (x.kind, x.name, _marked(x.options), marks, getattr(x.call, "__qualname__", None))
+        return nodes.setdefault(key, Lazy(x.kind, x.name, args, x.call, x.options))
 
     return [visit(r) for r in roots]
+
+
+def _marked(options: tuple[Any, ...]) -> Any:
+    """Options as part of a key: 1, 1.0 and True are three, and a list is one too."""
+    return options and repr(options)
 
 
 def _identity(x: Any) -> Any:
