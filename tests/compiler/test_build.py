@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import openwork as ow
+from openwork.codegen.emit import emit
 from openwork.compiler.build import Builder, Parameters
 from openwork.compiler.derivative import gradients_of
 from openwork.compiler.level_functions import Level, evaluate
 from openwork.compiler.operand import Operand, ParamRef, parse_ref
-from openwork.compiler.semiring import Monoid
+from openwork.compiler.semiring import MONOIDS, Monoid
 from openwork.compiler.single.jam_rows import jam_rows
 from openwork.compiler.vanishing import linear, vanishes
 from openwork.errors import CompilerBug
@@ -23,7 +24,7 @@ from openwork.ir.index_evaluate import evaluate as oracle
 from openwork.ir.index_text import parse as index_notation
 from openwork.ir.index_text import parse_expression
 from openwork.ir.interpret import run
-from openwork.ir.loop import Kernel, Var
+from openwork.ir.loop import Buffer, Kernel, Store, Var
 from openwork.ir.printer import show
 from openwork.ir.text import parse, parse_expr
 from openwork.ir.types import Type
@@ -64,6 +65,12 @@ def test_fragments_are_what_python_computes() -> None:
     kernel = fragment(text, HOLE=lambda b: b.run("A[k] = i64(TWO) * STEP", TWO=2, STEP=True))
     assert run(kernel, {"n": n, "A": A}) == 108  # 9 times 6 + 6
     assert list(A) == [2, 2, 3, 3, 3, 2]  # of 2, -2, 7, 10, 15, -8
+
+
+def test_numbers_of_python_in_fragments_keep_their_kind() -> None:
+    block = Builder("f").top
+    for value, kind in ((True, "bool"), (2, "i64")):
+        assert block.expr("N", N=value) == ops.const(value, kind)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +136,8 @@ def test_names_of_parameters_read_back() -> None:
 
 
 def test_identities_are_literals() -> None:
+    for name, values in {"min": (True, 127), "max": (False, -128), "land": (True, 1), "lor": (False, 0)}.items():
+        assert tuple(MONOIDS[name].identity_of(s) for s in ("bool", "i8")) == values
     with pytest.raises(CompilerBug, match=r"monoid odd: the identity '1 \+ 2' is no literal"):
         Monoid("odd", "x + y", "1 + 2").identity_of("f64")
 
@@ -217,3 +226,10 @@ def test_lanes_are_permuted_by_integers_in_powers_of_two() -> None:
     with pytest.raises(CompilerBug, match="permute of f64x3 by i64x2"):
         ops.op("permute", w, index)
     assert ops.op("permute", v, index).type == Type("f64", 2)
+
+
+def test_buffers_that_are_only_read_are_not_stored_to() -> None:
+    """LLVM takes a buffer to stay as it is where no parameter says that it changes."""
+    stored = Store("x", ops.const(0), ops.const(1.0, "f64"))
+    with pytest.raises(CompilerBug, match="code generation: f stores to x, which is only read"):
+        emit(Kernel("f", (Buffer("x", "f64"),), (stored,)))

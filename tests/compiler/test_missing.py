@@ -136,6 +136,8 @@ def test_where_keeps_its_choice() -> None:
     ]
     chosen = typed(parse_expression("where(where(A > 0, B, C) > 1, D, D * 2)"), dict.fromkeys("ABCD", "f64"))
     assert is_missing(partial(chosen, {"C": NONE, "D": NONE}))
+    there = typed(parse_expression("given(A, where(B > 0, C, D))"), dict.fromkeys("ABCD", "f64"))
+    assert [show(x) for x in guarded(partial(there, {"D": NONE})) if x is not None] == ["A", "B > 0.0"]
     assert guarded(partial(chosen, {"C": NONE}))[1] == parse_expr("A > 0.0", {"A": "f64"})
 
 

@@ -220,6 +220,18 @@ def test_an_uninitialised_workspace_shows(scalar: str) -> None:
     assert y[1] == 0
 
 
+def test_workspaces_may_be_empty_and_lanes_are_taken_apart() -> None:
+    y = np.zeros(4, np.int64)
+    kernel = parse("""
+    def f(A: i64[const], y: i64[mut]):
+        w: i64[0] = zeros
+        y[0] = evens(vload(A, 0, 2), vload(A, 2, 2))
+        y[2] = odds(vload(A, 0, 2), vload(A, 2, 2))
+    """)
+    run(kernel, {"A": np.arange(4) + 5, "y": y})
+    assert list(y) == [5, 7, 6, 8]
+
+
 def test_operations_that_it_lacks_are_named() -> None:
     with pytest.raises(CompilerBug, match="interpreter: unknown operation 'missing'"):
         evaluate(ops.Op("missing", (), ops.Type("f64")))

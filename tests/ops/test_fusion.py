@@ -100,6 +100,7 @@ SAMPLED: dict[str, Function] = {
     "A * (X @ Y)": lambda A, B, X, Y: A * (X @ Y),
     "(X @ Y) * A * -2": lambda A, B, X, Y: X @ Y * A * -2.0,
     "A * B * (X @ Y)": lambda A, B, X, Y: A * B * (X @ Y),
+    "-(A * (X @ Y)) / 4": lambda A, B, X, Y: -(A * (X @ Y)) / 4.0,
     "sum(A * (X @ Y), 1)": lambda A, B, X, Y: ow.sum(A * (X @ Y), axis=1),
     "sum(A * B * (X @ Y))": lambda A, B, X, Y: ow.sum(A * B * (X @ Y)),
 }
@@ -365,6 +366,14 @@ def test_reasons_not_to_fuse(reason: str) -> None:
     """The operations run one by one, with the same result."""
     function, dtype = REASONS[reason]
     assert reason in str(both(function, abs(operands(n=1, dtype=dtype)[0]), X, Y))
+
+
+def test_powers_of_truths_and_sums_in_single() -> None:
+    t, u = operands(n=2, dtype="bool")
+    both(lambda A, B: A**B * A, t, u)
+    both(lambda A: A**2 * A, t)
+    s = ow.asarray(np.where(RNG.random((40, 50)) < 0.5, RNG.random((40, 50)), 0).astype("float32"), format="csr")
+    both(lambda A: ow.sum(A * A), s)
 
 
 def test_programs_hold_no_operands_and_are_kept_by_structure() -> None:

@@ -342,3 +342,18 @@ def test_a_sum_that_is_no_operation_combines_with_nothing() -> None:
 def test_operands_that_are_no_tensors_are_named(wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError, NotImplementedError), match="evaluate: operand A: asarray: "):
         ow.evaluate("y[i] = A[i]", A=wrong)
+
+
+@pytest.mark.parametrize("form", ["csr", "dense"])
+def test_kinds_of_results(form: str) -> None:
+    """A Tensor of Tensors, an array where a dense product has an array among its operands, or what is asked for."""
+    a, t, v = ow.asarray(A, format=form), ow.asarray(X), ow.asarray(Z, format="coo")
+    for text in ("y[i] += A[i, j] * x[j]", "y[i] max= A[i, j] + x[j]", "s += A[i, j] * x[j]"):
+        assert isinstance(ow.evaluate(text, A=a, x=t), ow.Tensor)
+        assert isinstance(ow.evaluate(text, A=A, x=X), ow.Tensor) == ("max" in text)
+        assert isinstance(ow.evaluate(text, A=a, x=X, format="dense"), ow.Tensor)
+    assert isinstance(ow.evaluate("y[i] += A[i, j] * x[j]", A=a, x=X), np.ndarray)
+    assert isinstance(ow.evaluate("y[i] += A[i, j]", A=a), ow.Tensor)
+    scaled = ow.evaluate("C[i, k] *= z[i]", C=ow.asarray(C, format="csr"), z=v)
+    assert not scaled.format.is_dense
+    np.testing.assert_array_equal(scaled.to_numpy(), C * Z[:, None])

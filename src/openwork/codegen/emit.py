@@ -161,6 +161,8 @@ class Emitter:
 
     def store(self, s: Store) -> None:
         pointer, _ = self.buffer(s.buffer)
+        if s.buffer in self.constant:
+            raise CompilerBug(f"code generation: {self.kernel.name} stores to {s.buffer}, which is only read")
         index = self.offset(s.index)
         value = self.expr(s.value)
         self.guard(s.buffer, index, s.index.type, s.value.type.lanes)

@@ -86,7 +86,7 @@ def _bound(product: Op, regions: Regions) -> float:
                 return 0.0
     if any(e.type.is_complex for e in _subexpressions(product)):
         headroom /= 2.0**variables
-    limit = headroom ** (1 / variables) if variables and headroom > 1 else 0.0
+    limit = headroom ** (1 / variables) if variables else 0.0
     are_plain = all(isinstance(a, Var) or (isinstance(a, Cast) and isinstance(a.arg, Var)) for a in product.args)
     if not are_plain and not all(abs(f.value) <= limit for f in regions.fills.values() if isinstance(f, Const)):
         return 0.0

@@ -61,7 +61,7 @@ def remap_kernel(source: Operand, remap: Remap, index: str) -> Kernel:
     builder = Builder("remap")
     for name in ("begin", "filling", *remap.scalars):
         builder.scalar(name)
-    sizes = builder.buffer("sizes", "i64", mutable=True, wide=True)
+    sizes = builder.buffer("sizes", "i64", mutable=True)
     for name, scalar in remap.buffers:
         builder.buffer(name, scalar, wide=scalar in ("i32", "i64"))
     values = builder.buffer("a_vals", source.scalar)
@@ -93,8 +93,8 @@ def remap_kernel(source: Operand, remap: Remap, index: str) -> Kernel:
 def ranges_kernel(pos: str, crd: str, scalar: str) -> Kernel:
     """Copy the children of parents rows[lo:hi] one after the other, each to ends[t]; `block` values per child."""
     builder = Builder("take_ranges", ranged=True)
-    builder.buffer("rows", "i64", wide=True)
-    builder.buffer("ends", "i64", wide=True)
+    builder.buffer("rows", "i64")
+    builder.buffer("ends", "i64")
     builder.scalar("block")
     builder.buffer("pos", pos, wide=True)
     builder.buffer("crd", crd, wide=True)
@@ -123,11 +123,11 @@ def edges_kernel(pos: str) -> Kernel:
     Rows below 0 count from `extent`, and are written as what they stand for. ends[count] is -1 where one is outside.
     """
     builder = Builder("take_edges")
-    builder.buffer("rows", "i64", mutable=True, wide=True)
+    builder.buffer("rows", "i64", mutable=True)
     builder.scalar("count")
     builder.scalar("extent")
     builder.buffer("pos", pos, wide=True)
-    builder.buffer("ends", "i64", mutable=True, wide=True)
+    builder.buffer("ends", "i64", mutable=True)
     builder.buffer("b_pos", pos, mutable=True, wide=True)
     builder.top.run(
         """
@@ -191,7 +191,7 @@ def find_kernel(mask: Operand, scalar: str, *, dense: bool) -> Kernel:
     top = builder.top
     if not dense:
         builder.scalar("count")
-        builder.buffer("keys", "i64", wide=True)
+        builder.buffer("keys", "i64")
         top.run("at: i64 = 0")
 
     def leaf(block: Block, point: Place) -> None:
@@ -211,10 +211,10 @@ def points_kernel(pos: str, crd: str) -> Kernel:
     """places[t]: the position of child cols[t] of parent rows[t], by bisection, or -1."""
     builder = Builder("points", ranged=True)
     for name in ("rows", "cols"):
-        builder.buffer(name, "i64", wide=True)
+        builder.buffer(name, "i64")
     builder.buffer("pos", pos, wide=True)
     builder.buffer("crd", crd, wide=True)
-    builder.buffer("places", "i64", mutable=True, wide=True)
+    builder.buffer("places", "i64", mutable=True)
     builder.top.run(
         """
         for t in range(lo, hi):

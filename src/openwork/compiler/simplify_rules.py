@@ -270,10 +270,7 @@ def _matcher(pattern: Expression) -> Matcher:
 
 def build(e: Expression, names: Mapping[str, Expr], type: Type, fold: bool = True) -> Expr:
     """The right side of a rule -> loop IR of type `type`, with the values of its names."""
-    result = _build(e, names, fold)
-    if isinstance(result, Const) and result.type != type:
-        return ops.cast(result, type)
-    return result
+    return ops.cast(_build(e, names, fold), type)
 
 
 def _build(e: Expression, names: Mapping[str, Expr], fold: bool) -> Expr:

@@ -143,7 +143,7 @@ class _Append:
         if self.builder.ranged:
             bind_range_number(self.builder)
             top.env["starts"] = self.builder.buffer("starts", "i64")
-        self.sizes = self.builder.buffer("sizes", "i64", mutable=True, wide=True)
+        self.sizes = self.builder.buffer("sizes", "i64", mutable=True)
         self.states = {r: self._state(top, r) for r in self.runs if r.kind is not Kind.LOCATED}
         stream.emit(top, self.format, self.spans, self._element)
         for number, run in enumerate(self.runs):

@@ -47,15 +47,16 @@ def runs(format: Format) -> tuple[Run, ...]:
     for at, level in enumerate(format.levels):
         functions = level.format.functions
         above = result[-1].kind if result else Kind.LOCATED
+        width = 0
         if functions.insert is Insert.LOCATE:
-            kind, width = Kind.LOCATED, 0
+            kind = Kind.LOCATED
         elif functions.branchless and above is not Kind.LOCATED:
             result[-1] = replace(result[-1], last=at)
             continue
         elif functions.branchless or functions.insert is Insert.SLOT:
             kind, width = Kind.SLOTS, level.format.slots or 1
         elif level.format.is_compressed or level.format.is_loose:
-            kind, width = Kind.CHAIN, 0
+            kind = Kind.CHAIN
         else:
             raise UnsupportedError(
                 f"{format}: nothing can be appended to level {at} ({level.format})\n"

@@ -22,7 +22,7 @@ def count_kernel(name: str, stream: Stream, target: Format) -> Kernel:
     builder = Builder(name)
     extents = extents_of(builder, len(target.dims))
     top = builder.top
-    sizes = builder.buffer("sizes", "i64", mutable=True, wide=True)
+    sizes = builder.buffer("sizes", "i64", mutable=True)
     total = top.mut("total", const(0))
     spans = intervals(top, "b", target, extents)
     stream.emit(top, target, spans, lambda b, _: b.assign(total, fold("add", total, const(1))))
@@ -54,12 +54,12 @@ def extract_kernel(name: str, stream: Stream, target: Operand, *, packed: bool) 
         else:
             for level, c in enumerate(element.coordinates):
                 block.store(builder.buffer(f"key{level}", "i64", mutable=True), total, c)
-        leaves = builder.buffer("order" if packed else "leaves", "i64", mutable=True, wide=True)
+        leaves = builder.buffer("order" if packed else "leaves", "i64", mutable=True)
         block.store(leaves, total, element.leaf)
         block.assign(total, fold("add", total, const(1)))
 
     stream.emit(top, format, spans, sink)
-    top.store(builder.buffer("sizes", "i64", mutable=True, wide=True), const(0), total)
+    top.store(builder.buffer("sizes", "i64", mutable=True), const(0), total)
     return builder.kernel()
 
 
@@ -68,8 +68,8 @@ def gather_kernel() -> Kernel:
     builder = Builder("gather_keys")
     top = builder.top
     count, low = builder.scalar("count"), builder.scalar("low")
-    builder.buffer("raw", "i64", wide=True)
-    builder.buffer("order", "i64", wide=True)
+    builder.buffer("raw", "i64")
+    builder.buffer("order", "i64")
     builder.buffer("key", "u64", mutable=True)
     top.run("for e in range(0, count):\n    key[e] = u64(raw[order[e]] - low)", count=count, low=low)
     return builder.kernel()
@@ -81,9 +81,9 @@ def radix_kernel() -> Kernel:
     builder.scalar("count")
     builder.scalar("shift")
     builder.buffer("key", "u64")
-    builder.buffer("order", "i64", wide=True)
+    builder.buffer("order", "i64")
     builder.buffer("key_out", "u64", mutable=True)
-    builder.buffer("order_out", "i64", mutable=True, wide=True)
+    builder.buffer("order_out", "i64", mutable=True)
     builder.top.run(
         """
         next: i64[SLOTS] = zeros

@@ -128,13 +128,13 @@ class Sorted:
     def emit(self, block: Block, target: Format, intervals: Sequence[Interval], sink: Sink) -> None:
         builder = block.builder
         builder.scalar("count")
-        builder.buffer("order", "i64", wide=True)
+        builder.buffer("order", "i64")
         if self.packed:
             builder.buffer("key", "u64")
         else:
             for level in range(self.keys):
-                builder.buffer(f"key{level}", "i64", wide=True)
-            builder.buffer("leaves", "i64", wide=True)
+                builder.buffer(f"key{level}", "i64")
+            builder.buffer("leaves", "i64")
 
         def body(inner: Block) -> None:
             coordinates = []

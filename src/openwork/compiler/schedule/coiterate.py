@@ -223,8 +223,7 @@ def _default(regions: Regions, operands: Mapping[str, SparseOperand], dims: Mapp
 
 def _aligned(format: Format, dims: Dims, ndim: int) -> Format:
     """An operand's format in the result's dimensions."""
-    axes = sorted(range(ndim), key=lambda k: dims[k] or 0)
-    return format if axes == list(range(ndim)) else format.permute(axes)
+    return format.permute(sorted(range(ndim), key=lambda k: dims[k] or 0))
 
 
 @dataclass(frozen=True, slots=True)
