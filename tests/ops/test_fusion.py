@@ -372,6 +372,10 @@ def test_powers_of_truths_and_sums_in_single() -> None:
     t, u = operands(n=2, dtype="bool")
     both(lambda A, B: A**B * A, t, u)
     both(lambda A: A**2 * A, t)
+    negative = tensor(np.where(dense_array((8, 12), 4) > 2, -1, 1), "csr")
+    for function in (lambda A, B: A**B * A, ow.fused(lambda A, B: A**B * A)):
+        with pytest.raises(ValueError, match="integers to negative integer powers are not integers"):
+            function(t, negative)
     s = ow.asarray(np.where(RNG.random((40, 50)) < 0.5, RNG.random((40, 50)), 0).astype("float32"), format="csr")
     both(lambda A: ow.sum(A * A), s)
 
@@ -679,3 +683,12 @@ def test_masked_products_on_either_side(spec: str) -> None:
     )
     both(lambda m, x, y: (x @ y) * m, mask, a, b)
     both(lambda m, x, y: m * (x @ y), mask, a, b)
+
+
+def test_parts_and_operations_of_one_operand_are_told_apart_one_by_one() -> None:
+    """Infinities that meet unspecified zeros: the operations of a part run one after the other, on the right operands."""
+    a, b = (tensor(np.where(RNG.random((6, 6)) < 0.5, RNG.random((6, 6)), 0.0), "csr") for _ in range(2))
+    c = tensor(np.where(RNG.random((6, 6)) < 0.5, np.inf, 0.0), "csr")
+    both(lambda a, b, c: (a @ b) + (a * c) * b, a, b, c)
+    both(lambda a, b, c: (a * c) * b - (a @ b) * c, a, b, c)
+    both(lambda a, b, c: ow.sum((a @ b) + (a * c) * b, axis=1), a, b, c)
