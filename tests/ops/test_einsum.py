@@ -472,3 +472,22 @@ def test_products_in_half_precision_are_summed_in_single() -> None:
     got = ow.asarray(x, format="csr") @ ow.asarray(y, format="csr")
     assert got.dtype == np.float16
     np.testing.assert_array_equal(got.to_numpy(), (x.astype(np.float32) @ y.astype(np.float32)).astype(np.float16))
+
+
+@pytest.mark.parametrize("ring", ["plus_times", "min_plus", "max_plus"])
+def test_sums_of_one_operand_are_sparse_where_two_dimensions_stay(ring: str) -> None:
+    rng = np.random.default_rng(2)
+    dense = np.where(rng.random((2, 3, 4)) < 0.6, rng.random((2, 3, 4)) + 1, 0.0)
+    add, zero = {"plus_times": (np.sum, 0.0), "min_plus": (np.min, np.inf), "max_plus": (np.max, -np.inf)}[ring]
+    known = np.where(dense != 0, dense, zero)
+    cases = {"ij->i": (0, 1), "ij->j": (0, 0), "ijk->k": (None, (0, 1)), "ijk->ij": (None, 2), "ijk->ik": (None, 1)}
+    for text, (at, axes) in cases.items():
+        t = ow.asarray(dense if at is None else dense[at], format="csf" if at is None else "csr")
+        want = add(known if at is None else known[at], axis=axes)
+        got = ow.einsum(text, t, semiring=ring)
+        assert got.format.is_dense == (want.ndim == 1), text
+        np.testing.assert_allclose(got.to_numpy(), want)
+        for format in ("dense", "coo"):
+            asked = ow.einsum(text, t, semiring=ring, format=format)
+            assert asked.format == ow.format(format, want.ndim)
+            np.testing.assert_allclose(asked.to_numpy(), want)
