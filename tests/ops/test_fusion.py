@@ -692,3 +692,24 @@ def test_parts_and_operations_of_one_operand_are_told_apart_one_by_one() -> None
     both(lambda a, b, c: (a @ b) + (a * c) * b, a, b, c)
     both(lambda a, b, c: (a * c) * b - (a @ b) * c, a, b, c)
     both(lambda a, b, c: ow.sum((a @ b) + (a * c) * b, axis=1), a, b, c)
+
+
+def test_formats_of_unions_with_dense_operands() -> None:
+    """That of the first dense operand with all dimensions, in the dimensions of the result; else that of a sparse one."""
+    a = np.arange(12.0).reshape(3, 4)
+    c = np.where(a % 3 == 0, a, 0)
+    given = {"C": ow.asarray(c, format="csr"), "F": ow.asarray(a, format="dense_f"), "A": ow.asarray(a[0])}
+    given |= {"T": ow.asarray(a.T.copy()), "S": ow.asarray(c.T.copy(), format="csc")}
+    cases = {
+        "F[i, j] + C[i, j]": ("dense_f", a + c),
+        "C[i, j] + T[j, i]": ("dense_f", a + c),
+        "A[j] + C[i, j] + F[i, j]": ("dense_f", a[0] + c + a),
+        "A[j] + C[i, j]": ("dense", a[0] + c),
+        "A[j] * C[i, j] * F[i, j]": ("csr", a[0] * c * a),
+        "C[i, j] + S[j, i]": ("csr", c + c),
+        "S[j, i] * A[j]": ("csc", (c * a[0]).T),
+    }
+    for text, (format, want) in cases.items():
+        got = ow.pointwise(text, {n: t for n, t in given.items() if f"{n}[" in text})
+        np.testing.assert_array_equal(got.to_numpy(), want)
+        assert got.format == ow.format(format, 2), text
