@@ -77,6 +77,11 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "place: a mask of shape (3,) for shape (3, 4)": (ow.ShapeError, lambda: np.place(A, np.ones(3, bool), [1])),
     "numpy.fill_diagonal of shape (2, 3, 4)": (ow.UnsupportedError, lambda: np.fill_diagonal(T, 1)),
     "vsplit: expected two dimensions or more": (ow.ShapeError, lambda: np.vsplit(V, 2)),
+    "hsplit: an extent of 4 into 3 parts": (ow.ShapeError, lambda: np.hsplit(A, 3)),
+    "vsplit: an extent of 3 into 2 parts": (ow.ShapeError, lambda: np.vsplit(A, 2)),
+    "take: indices are integers; got dtype float64": (ow.DTypeError, lambda: ow.take(A, [0.5], axis=0)),
+    "index 9 is out of bounds for axis 0 with size 3": (IndexError, lambda: A[[9, 9, 0]]),
+    "index -4 is out of bounds for axis 0 with size 3": (IndexError, lambda: A[[0, -4, -4]]),
     "dsplit: expected three dimensions or more": (ow.ShapeError, lambda: np.dsplit(A, 2)),
     "rot90: axes (0, -2) are one dimension": (ow.ShapeError, lambda: np.rot90(A, axes=(0, -2))),
     "average: weights of shape (2,) for shape (3, 4)": (ow.ShapeError, lambda: np.average(A, axis=0, weights=[1, 2])),
@@ -118,7 +123,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "sddmm: mask (4,), a (3, 2), b (2, 4); expected": (
         ow.ShapeError, lambda: ow.sddmm(V, np.ones((3, 2)), np.ones((2, 4)))
     ),
-    "index 9 is out of bounds for axis 1": (IndexError, lambda: ow.take_along_axis(A, np.full((3, 1), 9), axis=1)),
+    "index 9 is out of bounds for axis 1 with": (IndexError, lambda: ow.take_along_axis(A, np.full((3, 1), 9), axis=1)),
     "indexing with 4 arrays of 70000 places over extents": (
         ow.UnsupportedError, lambda: _places_beyond_64_bits((10**5,) * 4, np.arange(70000))
     ),

@@ -145,3 +145,8 @@ def test_a_hierarchy_says_its_shape_and_elements() -> None:
     m = linalg.amg(tensor(np.diag(np.full(20, 2.0)) - np.eye(20, k=1) - np.eye(20, k=-1), "csr"))
     assert repr(m) == "<AMG of shape (20, 20), float64>"
     assert m.nse == sum(nse for _, nse in m.sizes) >= 58
+
+
+def test_levels_are_at_most_those_that_are_asked_for() -> None:
+    a = ow.asarray(poisson(12))
+    assert [len(linalg.amg(a, coarse=4, max_levels=n).sizes) for n in (1, 2, 3)] == [1, 2, 3]

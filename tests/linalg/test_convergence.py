@@ -320,3 +320,27 @@ def test_a_matrix_that_is_not_hermitian_is_told(solver: str, dtype: type) -> Non
             getattr(ow.linalg, solver)(ow.asarray(a, format="csr"), b, maxiter=2)
         with pytest.warns(ow.ConvergenceWarning, match=words):
             getattr(ow.linalg, solver)(lambda v, a=a: a @ v, b, maxiter=2)
+
+
+def test_lobpcg_warns_of_the_residual_of_the_pencil() -> None:
+    t, start = tensor(A, "csr"), np.random.default_rng(0).random((36, 2))
+    b = np.diag(np.linspace(1, 2, 36))
+    with pytest.warns(ow.ConvergenceWarning, match="lobpcg: no convergence after 1 iterations") as caught:
+        w, v = linalg.lobpcg(t, start, B=tensor(b, "csr"), maxiter=1)
+    residual = np.linalg.norm(A @ v - b @ v * w, axis=0).max()
+    assert f"{residual:.3g}" in str(caught[0].message)
+
+
+def test_what_an_operator_refuses_is_said_as_it_says_it() -> None:
+    class Own(scipys.LinearOperator):
+        def __init__(self) -> None:
+            super().__init__(np.dtype(float), (3, 3))
+
+        def _matvec(self, x: Any) -> Any:
+            return x
+
+        def _rmatvec(self, x: Any) -> Any:
+            raise ow.UnsupportedError("not here")
+
+    with pytest.raises(ow.UnsupportedError, match=r"^not here$"):
+        linalg.bicg(Own(), np.ones(3))

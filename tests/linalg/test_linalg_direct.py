@@ -221,3 +221,24 @@ def test_the_order_of_columns_is_passed_on() -> None:
     np.testing.assert_allclose(ow.linalg.spsolve(A, b, permc_spec="NATURAL"), [1, 0.5, 0.25])
     with pytest.raises(ValueError, match="ColPerm"):
         ow.linalg.spsolve(A, b, permc_spec="nonsense")
+
+
+def test_solve_of_stacks_of_stacks_of_tridiagonal_systems() -> None:
+    a = np.stack([[2 * np.eye(3) + np.eye(3, k=1)], [5 * np.eye(3) - np.eye(3, k=-1)]])
+    b = np.arange(6.0).reshape(2, 1, 3, 1)
+    close(linalg.solve_tridiagonal(ow.asarray(a, format="coo"), b), np.linalg.solve(a, b))
+
+
+def test_factors_without_rows() -> None:
+    empty = ow.asarray(np.zeros((0, 0)), format="csc")
+    for solve in (linalg.factorized(empty), linalg.splu(empty).solve):
+        assert solve(np.zeros(0)).shape == (0,)
+        assert solve(np.zeros((0, 2))).shape == (0, 2)
+    assert linalg.factorized(empty).slogdet() == (1, 0)
+
+
+def test_halves_are_solved_in_single_precision() -> None:
+    t = ow.asarray(np.diag([1.0, 2, 4]).astype("float16"), format="csr")
+    got = linalg.solve(t, np.ones(3))
+    close(got, np.array([1, 0.5, 0.25]))
+    close(linalg.expm(t), np.diag(np.exp([1, 2, 4])).astype("float32"), 1e-3)

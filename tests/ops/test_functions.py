@@ -291,3 +291,93 @@ def test_pointwise_takes_whatever_is_a_tensor() -> None:
     for x in (ow.lazy(t), a, scipy.sparse.csr_array(a)):
         same(ow.pointwise("A * B", {"A": x, "B": tensor(b, "csr")}), a * b)
     same(ow.pointwise("C[j,i] = A[i,j] * 2.0", {"A": t}), a.T * 2)
+
+
+def test_extremes_beside_fill_values() -> None:
+    """NaN, infinities and ties, stored and as what is not stored."""
+    for fill in (0.0, np.nan, np.inf, -np.inf, 5.0):
+        vectors = (
+            [0, np.nan],
+            [np.nan, 0],
+            [fill, np.nan, fill],
+            [3, fill],
+            [-3, fill, 9],
+            [fill, fill],
+            [np.inf, fill, -np.inf],
+        )
+        for x in vectors:
+            t = ow.asarray(np.array(x, float), format="coo", fill_value=fill)
+            for name in ("argmin", "argmax", "nanargmin", "nanargmax"):
+                if name[0] == "a" or not np.isnan(x).all():
+                    assert int(getattr(ow, name)(t)) == getattr(np, name)(x), (name, x, fill)
+
+
+def test_calls_after_the_first_keep_fill_values() -> None:
+    x = np.array([[0, 1.5, 0, -2], [3, 0, 0, 0]])
+    for fill in (0.0, 2.0, -1.0):
+        t = ow.asarray(np.where(x, x, fill), format="csr", fill_value=fill)
+        for number in (3.0, 4.0, -5.0, 6.0):
+            got = t * number
+            assert str(got.fill_value) == str(fill * number)
+            same(got, t.to_numpy() * number)
+        for op in ("sum", "prod"):
+            for axis in (None, 0, 1):
+                same(getattr(ow, op)(t, axis=axis), getattr(np, op)(t.to_numpy(), axis=axis))
+
+
+def test_results_keep_their_structure() -> None:
+    a = dense_array((7, 11), 1)
+    t, row = tensor(a, "csr"), np.arange(1.0, 12)
+    for function in (ow.remainder, ow.floor_divide, ow.divide, ow.multiply):
+        assert function(t, row).format == t.format
+    assert ow.quantile(ow.asarray(a), [0.2, 0.5], axis=0).format == ow.format("dense", 2)
+    assert not ow.sum(ow.asarray(np.stack([a, a]), format="coo"), axis=0).format.is_dense
+    assert ow.eye(3, format="csr").format == ow.format("csr")
+    b = t.with_values(np.where(t.values > 2, t.values, 0))
+    assert [ow.prune(x).nse for x in (t, b, t)] == [np.count_nonzero(x.values) for x in (t, b, t)]
+    lazy = ow.multiply(ow.lazy(t), np.full(11, np.inf), zero_annihilates=True)
+    same(ow.compute(lazy), np.where(a, np.inf, 0))
+    assert type(ow.compute(ow.lazy(a) + 1)) is np.ndarray
+    assert ow.lazy(lazy) is lazy
+
+
+def test_parts_of_an_element_are_rounded_together() -> None:
+    spec = "(i, j) -> (i : compressed(nonunique, unordered), j : singleton(nonunique, unordered))"
+    t = ow.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], np.array([0.5, 0.5, 3.7]), (3, 4)).asformat(spec)
+    same(t.astype("int32"), t.to_numpy().astype("int32"))
+    same(ow.square(ow.kron(t, t)), np.square(np.kron(t.to_numpy(), t.to_numpy())))
+
+
+def test_memory_of_dlpack_is_copied_where_asked() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    for source in (x, ow.asarray(x)):
+        assert not np.shares_memory(ow.from_dlpack(source, copy=True).to_numpy(), x)
+        assert np.shares_memory(ow.from_dlpack(source, copy=False).to_numpy(), x)
+
+
+def test_blocks_of_vectors_are_rows() -> None:
+    same(ow.block_diag([[[1, 2]], 3, [4, 5]]), np.array([[1, 2, 0, 0, 0], [0, 0, 3, 0, 0], [0, 0, 0, 4, 5]]))
+    same(ow.block_diag([tensor(dense_array((7, 11)), "csr")]), dense_array((7, 11)))
+
+
+def test_topk_of_dense_tensors() -> None:
+    x = dense_array((7, 11))
+    for largest in (True, False):
+        values, places = ow.topk(ow.asarray(x), 3, axis=1, largest=largest)
+        order = np.sort(x, axis=1)
+        same(values, order[:, ::-1][:, :3] if largest else order[:, :3])
+        same(ow.take_along_axis(ow.asarray(x), places, axis=1), values.to_numpy())
+
+
+def test_an_elements_own_update_reads_it() -> None:
+    x = dense_array((7, 11))
+    same(tensor(x, "csr").at[2].get(), x[2])
+    same(tensor(x, "csr").reshape(shape=(11, 7)), x.reshape(11, 7))
+
+
+def test_sums_over_fibres_of_huge_extents() -> None:
+    crd = np.array([[0, 5, 10**6 - 1, 5], [1, 2, 3, 0], [10**6 - 1, 7, 7, 7]])
+    t = ow.sparse_coo_tensor(crd, np.array([1.0, 2, 3, 4]), (10**6, 4, 10**6))
+    total = ow.sum(t, axis=1)
+    assert total.nse == 3
+    assert [total.item(*k) for k in ((0, 10**6 - 1), (5, 7), (10**6 - 1, 7), (5, 8))] == [1, 6, 3, 0]

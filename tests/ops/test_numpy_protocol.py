@@ -130,6 +130,14 @@ V = np.array([0, 2, 0, 2, 1, 0])
 ROW, NANS, STACK = np.array([0.0, 1, 3, 7]), np.array([0, np.nan, 1, 0, np.nan, 2.0]), np.stack([A, A[::-1]])
 KEEP = np.array([True, False, True])
 
+
+class Places:
+    """An array to NumPy, without a length."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array([0, 2])
+
+
 ARGUMENTS: tuple[tuple[np.ndarray[Any, Any], tuple[Callable[[Any], Any], ...]], ...] = (
     (A, (
         lambda x: (np.average(x), np.average(x, axis=1), np.average(x, axis=0, returned=True), np.average(x, keepdims=True)),
@@ -145,6 +153,9 @@ ARGUMENTS: tuple[tuple[np.ndarray[Any, Any], tuple[Callable[[Any], Any], ...]], 
         lambda x: (np.insert(x, slice(0, 2), 5, axis=0), np.insert(x, [1, 3], 5, axis=1), np.insert(x, [2, 0], [7, 8])),
         lambda x: (np.array_equal(x, A), np.array_equal(x, A[:2]), np.array_equiv(x, A[0]), np.array_equiv(x, A[:, :2])),
         lambda x: (np.iscomplexobj(x), np.isrealobj(x), np.iscomplexobj(x * 1j)),
+        lambda x: (np.add(x, x), np.add.outer(x, x), np.add(x, x, dtype=np.float32), np.select([x > 3, x > 1, x < 0], [x, -x, x * 7], 0.5)),
+        lambda x: [np.real_if_close(x * (1 + c * 1j), tol) for c in (0.3, 1e-3, 1e-14) for tol in (100, 0.5, 0.01, 1e14, 1)],
+        lambda x: (np.remainder(x, ROW + 1), x[Places()], x[:, Places()]),
         lambda x: (np.broadcast_arrays(x, ROW), np.broadcast_arrays(x, 1.0), np.broadcast_to(x, (1, 1, 3, 4))),
         lambda x: (np.heaviside(x, [1.0, 2, 3, 4]), np.heaviside((1.0, 0, -1, 2), x), np.heaviside(x, x[0, 1]), np.heaviside(x[0, 1], x)),
         lambda x: (np.add(x, 1, signature="ff->f", casting="unsafe"), np.add(x, 1, dtype=np.float32)),
@@ -167,7 +178,9 @@ ARGUMENTS: tuple[tuple[np.ndarray[Any, Any], tuple[Callable[[Any], Any], ...]], 
     (A.astype(np.float32), (
         lambda x: (np.vstack([x, x]), np.hstack([x, x]), np.vstack([x], dtype=np.float64), np.hstack([x], dtype=np.float64)),
     )),
-    (STACK, (lambda x: (np.dsplit(x, 2), np.average(x, axis=(0, 2)), np.rot90(x, 1, (0, 2)), np.dot(x, A.T),
+    (np.array([0, complex(np.nan, 1), complex(np.inf, -np.inf), 2j]), (lambda x: (np.nan_to_num(x), np.nan_to_num(x, nan=3, posinf=1, neginf=2)),)),
+    (STACK, (lambda x: (x[[0, 1], :, [1, 2]], x[np.ix_([0, 1], [1, 2], [0, 3])], x[[[0], [1]], [[0, 2]], [[1], [2]]]),
+             lambda x: (np.dsplit(x, 2), np.average(x, axis=(0, 2)), np.rot90(x, 1, (0, 2)), np.dot(x, A.T),
                      np.matmul(x, np.ones((1, 4, 2))), np.matmul(x, np.ones((1, 1, 4, 2))), np.matmul(x, np.ones((3, 1, 4, 2))),
                      np.einsum("...ij,...jk->...ik", x, np.ones((1, 4, 2))), np.einsum("...i,...i->...", x, np.ones((1, 1, 4))),
                      np.einsum("ijk,k->ji", x, ROW), np.dot(x, x.swapaxes(1, 2)), np.dot(x, x[0].T), np.dot(x[0], x.swapaxes(1, 2)), np.dot(x, ROW)),)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -126,3 +127,50 @@ def test_a_size_alone() -> None:
             wrong()
     with pytest.raises(ow.UnsupportedError, match="torch values"):
         ow.sparse_coo_tensor(size=(3, 4), pin_memory=True)
+
+
+def test_shared_memory_is_a_copy() -> None:
+    values = torch.tensor([1.0, 2.0])
+    t = ow.sparse_coo_tensor(torch.tensor([[0, 1]]), values, (3,))
+    assert t.share_memory_().is_shared()
+    assert not values.is_shared()
+    held = t.values
+    assert t.share_memory_().values is held
+    t.requires_grad = True
+    assert t.requires_grad
+    assert t.values.requires_grad
+
+
+def test_copies_on_the_same_device_are_own() -> None:
+    t = ow.asarray(DENSE.to_sparse_csr())
+    for copy in (t.to("cpu", copy=True), t.to(torch.float32, copy=True), t.to(torch.float64, copy=True)):
+        assert copy.values.data_ptr() != t.values.data_ptr()
+        assert torch.equal(copy.to_dense().double(), DENSE)
+    assert t.to("cpu") is t
+
+
+def test_flags_pickle_as_what_they_are() -> None:
+    for flag in (ow.asarray(DENSE.to_sparse()).is_sparse, ow.asarray(DENSE).is_sparse):
+        got = pickle.loads(pickle.dumps(flag))
+        assert got is bool(flag)
+
+
+def test_a_product_kept_for_dense_operands_is_not_that_of_sparse_ones() -> None:
+    t, x = ow.asarray(DENSE.to_sparse_csr()), torch.arange(8.0, dtype=torch.float64).reshape(4, 2)
+    want = DENSE @ x
+    for operand in (x, x, x.to_sparse(), x.to_sparse_csr(), x.mT.contiguous().mT):
+        got = t @ operand
+        assert torch.equal(got.to_dense() if isinstance(got, ow.Tensor) else got, want)
+
+
+def test_functions_of_dense_matrices_are_torchs() -> None:
+    t = ow.asarray(DENSE)
+    assert torch.allclose(ow.linalg.expm(t).to_dense(), torch.linalg.matrix_exp(DENSE))
+    diagonal = torch.diag(torch.arange(1.0, 9)).to_sparse_csr()
+    values = ow.linalg.eigsh(ow.asarray(diagonal), k=2, return_eigenvectors=False)
+    assert torch.allclose(values.sort().values, torch.tensor([7.0, 8.0]))
+    whole = torch.tensor([[1, 0]])
+    assert torch.allclose(
+        ow.logaddexp(ow.asarray(whole), torch.tensor([[2, 3]])),
+        torch.logaddexp(whole.float(), torch.tensor([[2.0, 3.0]])),
+    )

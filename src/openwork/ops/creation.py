@@ -377,6 +377,4 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     >>> ow.from_dlpack(np.array([1.0, 2.0])).to_numpy()
     array([1., 2.])
     """
-    if isinstance(x, Tensor):
-        return asarray(x, copy=copy, device=device)
     return asarray(x, copy=copy, device=device)
