@@ -196,6 +196,11 @@ def test_operands_of_every_kind() -> None:
         agree(ow.masked.einsum("ij,j->i", m, [1.0, 2, 3, 4, 5]), (a * np.arange(1.0, 6)).sum(1))
         agree(ow.masked.einsum("ij,ij->", m, ow.asarray(data)), np.ma.asarray((a * data).sum()))
         agree(ow.masked.einsum(m, [0, 1], [1]), a.sum(0))
+        sparse = ow.asarray(np.arange(5.0), format="coo")
+        agree(ow.masked.lift(np.hypot, [m, sparse], "hypot"), np.ma.hypot(a, np.arange(5.0)), exact=False)
+        agree(ow.masked.linear(m, np.ones((2, 5)), np.ones(2)), (a.filled(0) @ np.ones((5, 2))) + 1)
+        agree(ow.masked.linear(m, m), np.ma.dot(a, a.T))
+        assert m.to_dense().format == ow.format("bitmap", 2) == made(data, bits).format
 
 
 def test_numpys_functions_that_are_methods() -> None:
@@ -206,12 +211,22 @@ def test_numpys_functions_that_are_methods() -> None:
     agree(np.dot(m, m.T), np.ma.dot(a, a.T))
     for got, want in zip(np.nonzero(m), np.ma.nonzero(a), strict=True):
         np.testing.assert_array_equal(got, want)
+    agree(np.add.reduce(m, axis=1, keepdims=True), a.sum(1, keepdims=True))
+    agree(np.maximum.reduce(m, 1), a.max(1))
+    agree(np.add.accumulate(m, axis=1), a.cumsum(1))
+    agree(np.add(m, m, dtype=np.float32), (a + a).astype(np.float32))
+    assert set(ow.masked.__all__) <= set(dir(ow.masked))
     cube = made(*arrays((2, 3, 4)))
     for first, last in ((0, -1), (0, 1), (1, 2), (-2, -1), (1, 1)):
         want = reference(*arrays((2, 3, 4))).reshape(
             {0: (24,) if last < 0 else (6, 4)}.get(first, (2, 3, 4) if last == 1 else (2, 12))
         )
         agree(cube.flatten(first, last), want)
+    for shape in ((2, 0, 3), (0, 2, 3), (2, 3, 0)):
+        empty = made(np.zeros(shape), np.zeros(shape, bool))
+        assert [empty.flatten(*ends).shape for ends in ((0, 1), (1, 2), (0, -1), (2, 2))] == [
+            (shape[0] * shape[1], shape[2]), (shape[0], shape[1] * shape[2]), (0,), shape
+        ]  # fmt: skip
 
 
 def test_masks_of_one_number_of_elements_in_other_rows() -> None:
@@ -241,6 +256,8 @@ def test_what_has_no_meaning_is_refused() -> None:
         m.sum()[0]
     with pytest.raises(ow.ShapeError, match=r"a function of \d specified elements gave an array of shape \(1,\)"):
         m.map(lambda v: v[:1])
+    with pytest.raises(ow.UnsupportedError, match="log_softmax: the first operand is no masked tensor"):
+        ow.masked.cross_entropy(np.ones((2, 2)), np.array([0, 1]))
     with pytest.raises(ow.UnsupportedError, match="einsum: no operand is masked"):
         ow.masked.einsum("ij->i", np.ones((2, 2)))
     with pytest.raises(ow.UnsupportedError, match="first operand is no masked tensor"):

@@ -230,6 +230,8 @@ def test_spellings_that_torch_has_besides(spec: str) -> None:
         (torch.var(m, 0, False, True), torch.stack([data[mask[:, k], k].var(False) for k in range(5)])[None]),
         (torch.norm(m, 3, 1, True), torch.norm(hidden, 3, 1, True)), (m.norm(1, 0), hidden.norm(1, 0)),
         (torch.linalg.vector_norm(m, float("inf"), dtype=torch.float32), hidden.float().abs().max()),
+        (other.__rmatmul__(m.T), hidden.T @ other), (other.T.__rmatmul__(m), hidden @ other.T),
+        (ow.masked.linear(m, other[:2], other[:2, 0]), hidden @ other[:2].T + other[:2, 0]),
         (torch.einsum("ij,kj->ik", m, held), hidden @ (other * mask).T), (torch.einsum("ij->i", [m]), hidden.sum(1)),
     ):  # fmt: skip
         agree(got, want, torch.ones_like(want, dtype=torch.bool))
@@ -241,6 +243,13 @@ def test_gradients_of_what_no_output_depends_on() -> None:
     first, second = torch.autograd.grad((m * m).sum().to_tensor(0), [m, other], allow_unused=True)
     agree(first, 2 * data, mask)
     assert second is None
+
+
+def test_what_is_recorded_of_data() -> None:
+    data, mask, _ = pair()
+    leaf = data.requires_grad_()
+    assert not ow.masked_tensor(leaf, mask).requires_grad
+    assert ow.as_masked_tensor(leaf, mask).requires_grad
 
 
 def test_medians_of_nothing() -> None:

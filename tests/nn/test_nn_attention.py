@@ -147,6 +147,17 @@ def test_bands(dtype: torch.dtype) -> None:
             torch.testing.assert_close(a, torch.where(seen.any(), b, 0))
 
 
+def test_features_that_fill_vectors() -> None:
+    """Whole vectors of features and a rest, which the register tiles transpose."""
+    causal = torch.ones(21, 21).tril()
+    given = [numbers(2, 21, 17 - 6 * (s // 2), seed=s) for s in range(3)]
+    got, want = attend(ow.asarray(causal, format="csr"), *given), dense_attention(causal, *given)
+    torch.testing.assert_close(got, want)
+    losses = (x.square().sum() for x in (got, want))
+    for a, b in zip(*(torch.autograd.grad(x, given) for x in losses), strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_nothing_to_attend_to() -> None:
     """No queries, no keys, no features: results and gradients of extent 0, or zeros."""
     causal = torch.ones(21, 21).tril()
@@ -311,6 +322,14 @@ def test_layer() -> None:
         want = theirs(x, x, x, key_padding_mask=padding, attn_mask=not_seen)[0]
         torch.testing.assert_close(mine(x, x, x, key_padding_mask=padding, attn_mask=mask)[0], want)
         torch.testing.assert_close(mine(x, x, x, key_padding_mask=padding, attn_mask=not_seen)[0], want)
+    mine.dropout = 0.9
+    trained, evaluated = mine(x, x, x, attn_mask=mask)[0], mine.eval()(x, x, x, attn_mask=mask)[0]
+    torch.testing.assert_close(evaluated, theirs(x, x, x, attn_mask=not_seen)[0])
+    assert not torch.allclose(trained, evaluated)
+    assert SparseAttention(6, 1).head_dim == 6
+    for heads in (0, -2, 4):
+        with pytest.raises(ow.ShapeError, match=f"embed_dim=6 in {heads} heads"):
+            SparseAttention(6, heads)
     layer = torch.nn.TransformerEncoderLayer(8, 2, 8, dropout=0.0, batch_first=True).double().eval()
     layer.self_attn = SparseAttention(8, 2, batch_first=True, mask=mask).double()
     with torch.no_grad():

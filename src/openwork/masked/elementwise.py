@@ -128,7 +128,7 @@ def lift(
 def _elements(s: Storage, x: Any, shape: tuple[int, ...]) -> Any:
     """The elements of an operand that is not masked in the places of a structure."""
     if isinstance(x, Tensor):
-        t = x if x.shape == shape else broadcast_to(x, shape)
+        t = broadcast_to(x, shape)
         return sparse_mask(t, Tensor._from_storage(s)).values if tracked((t.values,)) else values_at(t, s)
     return sampled(s, x, shape) if is_array(x) and x.ndim else _weak(x, s)
 

@@ -135,7 +135,7 @@ class Methods:
         """The dimensions from `start_dim` to `end_dim` as one, row-major; all without."""
         shape = _me(self).shape
         first, last = start_dim % max(len(shape), 1), end_dim % max(len(shape), 1)
-        return self.reshape((*shape[:first], -1, *shape[last + 1 :]) if 0 not in shape else _flat(shape, first, last))
+        return self.reshape(_flat(shape, first, last))
 
     def transpose(self, *axes: Any, **given: int) -> MaskedTensor:
         """The dimensions in another order, reversed without one; two integers are exchanged: see `Tensor.transpose`."""
