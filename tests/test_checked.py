@@ -54,7 +54,9 @@ def test_a_store_before_the_first() -> None:
     )
 
 
-def test_lines_behind_an_else() -> None:
+def test_lines_behind_other_blocks() -> None:
+    k = kernel("def k(y: i32[mut]):\n    for i in range(3):\n        pass\n    y[-1] = 7\n")
+    assert "line 4: y[-1] = 7" in violation(k, np.array([0, 0], np.int32))
     k = kernel(
         "def k(y: i32[mut]):\n    if y[0] > 0:\n        y[1] = 5\n    else:\n        y[1] = 6\n        y[-1] = 7\n"
     )

@@ -34,6 +34,7 @@ from openwork.runtime import (
     strided,
     values,
     widths,
+    zero_annihilation,
 )  # fmt: skip
 from openwork.runtime.check import check
 from openwork.runtime.coiterate import partition
@@ -426,3 +427,35 @@ def test_pairs_of_positions_count_from_each_slice() -> None:
         check(batched._storage)
         np.testing.assert_array_equal(batched.to_numpy(), x)
         np.testing.assert_array_equal(batched.asformat(linear.format).to_numpy(), x)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_values_within_a_limit(library: str) -> None:
+    """Of every type and length, with NaN and infinity anywhere."""
+    torch = pytest.importorskip("torch") if library == "torch" else None
+    few = zero_annihilation.FEW
+    for scalar in ("f16", "f32", "f64", "c64", "c128", "i32", "bf16"):
+        if scalar == "bf16" and torch is None:
+            continue
+        for n in (0, 1, 5, few, few + 1, 3 * few + 7):
+            x = ((np.arange(n) % 7) - 3.0).astype(numpy_dtype("f32" if scalar == "bf16" else scalar))
+            for value in (None, 9, -9, np.nan, np.inf):
+                if n and value is not None:
+                    if scalar == "i32" and not np.isfinite(value):
+                        continue
+                    x = x.copy()
+                    x[n * 2 // 3] = value
+                y: Any = x
+                if torch is not None:
+                    y = torch.as_tensor(x, dtype=torch.bfloat16 if scalar == "bf16" else None)
+                for limit in (-1.0, 0.0, 3.0, 8.0, 10.0):
+                    expected = (not n and limit == 0) or (limit > 0 and bool((np.abs(x) <= limit).all()))
+                    assert zero_annihilation.bounded(y, limit) == expected, (scalar, n, value, limit)
+                    if torch is not None and y.is_floating_point():
+                        assert zero_annihilation.bounded(y.detach().requires_grad_(), limit) == expected
+    if torch is not None:
+        seen: list[bool] = []
+        batch = torch.tensor([[1.0, 2.0], [3.0, 50.0]])
+        torch.func.vmap(lambda y: (seen.append(zero_annihilation.bounded(y, 40.0)), y)[1])(batch)
+        torch.func.vmap(lambda y: (seen.append(zero_annihilation.bounded(y, 50.0)), y)[1])(batch)
+        assert seen == [False, True]
