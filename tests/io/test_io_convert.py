@@ -73,7 +73,8 @@ def test_padded_formats_in_parts(tmp_path: Path, source: str, monkeypatch: pytes
 @pytest.mark.parametrize(
     "format",
     ["(i, j) -> (i : ell(23), j : ell(17))", "(i, j) -> (i : bitmap, j : ell(17))", "(i, j) -> (i : ell(23), j : bitmap)",
-     "(i, j) -> (i : ell(20), j : dense)", "(i, j) -> (i : compressed, j : ell(17))"],
+     "(i, j) -> (i : ell(20), j : dense)", "(i, j) -> (i : compressed, j : ell(17))",
+     "(i, j) -> (i : dense, j // 4 : dense, j % 4 : ell(4))"],
 )  # fmt: skip
 def test_parts_of_two_padded_levels(format: str) -> None:
     """What is padded in either level is no element."""
@@ -81,11 +82,13 @@ def test_parts_of_two_padded_levels(format: str) -> None:
     x[5:9] = 0
     t = ow.asarray(x, format="coo").asformat(format)
     for memory in (300, 10**6):
-        got = np.zeros(x.shape)
+        got, count = np.zeros(x.shape), 0
         for (rows, columns), values in parts(t, memory):
+            count += values.size
             assert min(rows.min(initial=0), columns.min(initial=0)) == 0
             np.add.at(got, (rows, columns), values)
         np.testing.assert_array_equal(got, x)
+        assert count == t.nse
 
 
 def test_slots_and_disks_that_are_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
