@@ -114,6 +114,8 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "solve: expected a matrix; got shape (4,)": (ow.ShapeError, lambda: linalg.solve(V, np.ones(4))),
     "setdiag: expected a matrix; got shape (4,)": (ow.ShapeError, lambda: V.setdiag(1.0)),
     "numpy.sum: out= is of type list": (ow.UnsupportedError, lambda: np.sum(A, out=[])),  # type: ignore[call-overload]
+    "add: Cannot cast ufunc 'add' input 0": (ow.DTypeError, lambda: np.add(A, 1.0, dtype=np.float32, casting="no")),
+    "add: Cannot cast ufunc 'add' input 1": (ow.DTypeError, lambda: np.add(A, [1j, 0, 0, 0], dtype=np.float64)),
     "numpy.ravel: order='X'": (ow.UnsupportedError, lambda: np.ravel(A, order="X")),  # type: ignore[call-overload]
     "initial=1.5 of a tensor of int64": (
         ow.DTypeError, lambda: np.max(I, where=[True, False, True, True], initial=1.5)

@@ -18,7 +18,7 @@ from ...tensor.tensor import Tensor
 __all__ = ["cast_as", "select", "store"]
 
 
-def cast_as(x: Any, dtype: Any, casting: str, name: str) -> Any:
+def cast_as(x: Any, dtype: Any) -> Any:
     """An operand in the dtype that a loop takes; Python's scalars by their value."""
     if isinstance(x, bool | int | float | complex) and not isinstance(x, np.generic):
         return numpy_dtype(scalar_name(dtype)).type(x)
@@ -26,7 +26,6 @@ def cast_as(x: Any, dtype: Any, casting: str, name: str) -> Any:
         x = asarray(x)
     if plain_dtype(x) == plain_dtype(dtype):
         return x
-    may_cast(x, dtype, casting, name)
     return x.to(_torch_dtype(dtype)) if is_torch(x) else x.astype(dtype)
 
 

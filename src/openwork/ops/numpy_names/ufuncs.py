@@ -92,7 +92,7 @@ def _cast_for_loop(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, 
         )
     except TypeError as error:
         raise DTypeError(f"{ufunc.__name__}: {error}\n  help: casting='unsafe', or astype first") from None
-    return tuple(cast_as(x, d, casting, ufunc.__name__) for x, d in zip(inputs, loop_dtypes, strict=False))
+    return tuple(cast_as(x, d) for x, d in zip(inputs, loop_dtypes, strict=False))
 
 
 def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
