@@ -162,3 +162,12 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for k in range(1, 10):
         format(f"ell({k})")
         assert len(named._cache) <= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "example"), [("bsr", "bsr(4, 4)"), ("bsc", "bsc(4, 4)"), ("ell", "ell(8)"), ("nm", "nm(2, 4)")]
+)
+def test_names_without_their_arguments_are_refused_with_an_example(name: str, example: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        format(name)
+    assert str(caught.value).endswith(f"\n  help: write {example}")

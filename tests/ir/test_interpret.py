@@ -13,6 +13,7 @@ from openwork.errors import CompilerBug
 from openwork.ir import ops
 from openwork.ir.arithmetic import DTYPES
 from openwork.ir.interpret import evaluate, run
+from openwork.ir.operations import OPERATIONS
 from openwork.ir.text import parse, parse_expr
 from openwork.ir.types import FLOATS, INTEGERS, SCALARS
 from openwork.ir.values import fit, int_range
@@ -250,3 +251,14 @@ def test_constants_beyond_a_type() -> None:
     assert fit(10**400, "c64") == complex(math.inf, 0)
     assert fit(1j, "bool") is True
     assert fit(0j, "bool") is False
+
+
+def test_operations_take_as_many_operands_as_numpy_has_them_take() -> None:
+    of_numpy = {n: getattr(np, o.numpy, None) for n, o in OPERATIONS.items() if o.numpy is not None}
+    for name, ufunc in of_numpy.items():
+        assert ops.arity(name) == getattr(ufunc, "nin", 1), name
+    others = {n: ops.arity(n) for n in OPERATIONS if n not in of_numpy}
+    assert others == {
+        "bit": 2, "ctz": 1, "popcount": 1, "hsum": 1, "hprod": 1, "hmin": 1, "hmax": 1, "ramp": 1, "expand": 2, "bits": 1,
+        "evens": 2, "odds": 2, "permute": 2, "select": 3, "fma": 3,
+    }  # fmt: skip
