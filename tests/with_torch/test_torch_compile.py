@@ -276,6 +276,13 @@ def test_masked_tensors_without_a_break(name: str, layout: str, backend: str) ->
     same_without_recompiling(MASKED[name], make_m, backend, (0.3, 0.7))
 
 
+def test_masked_functions_of_torch_tensors_are_in_the_graph() -> None:
+    """As they are without openwork, which hands them over for tensors of its own from the first one on."""
+    ow.asarray(DENSE)
+    sums = torch.compile(lambda x: torch.masked.sum(x, 1, mask=x > 0.5), backend="eager", fullgraph=True)
+    assert sums(DENSE).equal(torch.masked.sum(DENSE, 1, mask=DENSE > 0.5))
+
+
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_sparse_inputs_of_layers(backend: str) -> None:
     """SparseLinear of a sparse x, a module that has Tensors, and results that go in again."""

@@ -7,6 +7,7 @@ breaks it there, and the call is made as it is: results that are no tensors, ran
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -160,6 +161,8 @@ def _of_torch_masked(*args: Any, **kwargs: Any) -> Any:
 def of_torch_masked(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
     """The stand-in of a function of torch.masked, which hands over to ours: `runtime.handed_over`."""
     _THEIRS[name] = theirs
+    rules: Any = sys.modules["torch._dynamo.trace_rules"]
+    rules._allowed_callable_ids.add(id(theirs))  # its rule is of the object that hands over, not of this code
     return _named(_of_torch_masked, name)
 
 
