@@ -13,6 +13,8 @@ import pytest
 
 import openwork as ow
 from openwork import linalg, masked
+from openwork.fusion.explain import sampled_plan
+from openwork.runtime.kernel_text import show_kernel
 
 A = ow.asarray(np.array([[1.0, 0, -2, 0], [0, 0, 3, 0], [4, 5, 0, 6]]), format="csr")
 """(3, 4)"""
@@ -62,6 +64,15 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     ),
     "diags_array: a diagonal of several dimensions": (ow.ShapeError, lambda: ow.diags_array([np.ones((2, 2))])),
     "diags_array: shape (3,)": (ow.ShapeError, lambda: ow.diags_array([np.ones(2)], shape=(3,))),
+    "y[i] += A[i, j] * B[j, i]: one sparse operand with dense ones compiles here, got 2": (
+        ow.UnsupportedError, lambda: show_kernel("y(i) += A(i,j) * B(j,i)", {"A": "csr", "B": "csr"}, {}, "loops")
+    ),
+    "s += A[i, i]: an index repeated in the sparse operand A": (
+        ow.UnsupportedError, lambda: show_kernel("s += A(i,i)", {"A": "csr"}, {}, "loops")
+    ),
+    "'y[i] += A[i, j] * x[j]' has no operand 'B'": (
+        ow.FormatError, lambda: sampled_plan("y[i] += A[i, j] * x[j]", {"B": "csr"}, {})
+    ),
     "stack: need at least one array to stack": (ow.ShapeError, lambda: ow.stack([])),
     "unstack: a tensor of rank 0 has no axis": (ow.ShapeError, lambda: ow.unstack(N)),
     "pad: an extent of 0 has nothing for mode='edge'": (ow.ShapeError, lambda: ow.pad(A[:0], 1, mode="edge")),

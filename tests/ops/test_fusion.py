@@ -713,3 +713,13 @@ def test_formats_of_unions_with_dense_operands() -> None:
         got = ow.pointwise(text, {n: t for n, t in given.items() if f"{n}[" in text})
         np.testing.assert_array_equal(got.to_numpy(), want)
         assert got.format == ow.format(format, 2), text
+
+
+def test_what_is_planned_only_when_it_is_run() -> None:
+    """Products of rank 3, numbers alone, and whole arrays: the operations run as they do at once."""
+    A, B, _ = operands()
+    cube = tensor(np.stack([A.to_numpy(), B.to_numpy()]), "coo")
+    both(lambda C, Y: (C * 2.0) @ Y.T, cube, Y)
+    both(lambda A, X, Y: ow.sum(X @ Y * 1.0, axis=0) + A, A, X, Y)
+    both(lambda A, Z: (A * Z.T).sum(axis=0), A, np.arange(96.0).reshape(12, 8))
+    both(lambda A, H: (A * 0.5 + H * 0.25) * H, *operands(n=2, dtype="float16"))
