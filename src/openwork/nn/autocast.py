@@ -15,7 +15,9 @@ __all__ = ["autocast"]
 def autocast(*operands: Any) -> tuple[Any, ...]:
     """Tensors, torch tensors and None, with those of real floating point in autocast's dtype; else as they are.
 
-    Where torch.compile traces, Tensors stay as they are."""
+    float64 stays, as in torch. Where torch.compile traces, which it does here and not in `torch.functions.autocast`,
+    Tensors stay as they are.
+    """
     device = next((_values(x).device.type for x in operands if x is not None), "cpu")
     if not torch.is_autocast_enabled(device):
         return operands
@@ -28,7 +30,7 @@ def _values(x: Any) -> Any:
 
 
 def _cast(x: Any, dtype: torch.dtype) -> Any:
-    if x is None or not _values(x).is_floating_point() or _values(x).dtype == dtype:
+    if x is None or not _values(x).is_floating_point() or _values(x).dtype in (dtype, torch.float64):
         return x
     if not isinstance(x, Tensor):
         return x.to(dtype)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ..imported import when_imported
 from ..ir.operations import INFIX
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
@@ -67,6 +68,17 @@ PRIORITY = 1000.0
 _KNOWN_TYPES: set[type] = {bool, int, float, complex, list, tuple, np.ndarray}
 """Operand types that operators take, those met so far: numbers, arrays, tensors."""
 
+
+_is_autocast_enabled: Callable[[], bool] = bool
+"""Whether torch.autocast is on for some device: False until torch has been imported."""
+
+
+def _ask_torch(torch: Any) -> None:
+    global _is_autocast_enabled
+    _is_autocast_enabled = torch._C._is_any_autocast_enabled
+
+
+when_imported("torch", _ask_torch)
 
 _MATRIX_CLASSES = frozenset((("numpy", "matrix"), ("scipy", "spmatrix")))
 _MATRIX_TYPES: set[type] = set()
@@ -187,6 +199,8 @@ class Operators(PythonProtocol):
         def __matmul__(self, other: Any) -> Any:
             if type(other) not in _KNOWN_TYPES and _is_foreign(other):
                 return compose(self, other)
+            if _is_autocast_enabled():
+                self, other = rule("autocast")(self, other)
             try:
                 return matmul(self, other)
             except FAILURES as error:
@@ -196,6 +210,8 @@ class Operators(PythonProtocol):
         def __rmatmul__(self, other: Any) -> Any:
             if type(other) not in _KNOWN_TYPES and _is_foreign(other):
                 return NotImplemented
+            if _is_autocast_enabled():
+                self, other = rule("autocast")(self, other)
             try:
                 return matmul(other, self)
             except FAILURES as error:

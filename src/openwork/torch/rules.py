@@ -8,6 +8,7 @@ from typing import Any
 from .dense_gradient import tensor as dense_gradient
 from .functions import call as functions
 from .functions import checkpoints, methods, transforms
+from .functions.autocast import autocast
 from .gradients import (
     assignment,
     batched,
@@ -32,6 +33,7 @@ __all__ = ["RULES", "checkpoints"]
 RULES: dict[str, Callable[..., Any]] = {
     "alone": products.alone,
     "assign": assignment.assign,
+    "autocast": autocast,
     "backward": leaves.backward,
     "clamp": nary.clamp,
     "combine": assignment.combine,

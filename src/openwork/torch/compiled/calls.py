@@ -70,7 +70,8 @@ def run_call(text: str, buffers: Sequence[torch.Tensor]) -> Any:
     """The call's result."""
     name, node = parsed(text)
     args, kwargs = _argument(node, buffers)
-    return _function(name)(*args, **kwargs)
+    with torch._C._DisableAutocast():  # casts are not in the graph, and its results have the dtypes found without them
+        return _function(name)(*args, **kwargs)
 
 
 def _argument(node: Node, buffers: Sequence[torch.Tensor]) -> Any:

@@ -24,6 +24,7 @@ from ..gradients.nary import apply_nary, over_torch
 from ..gradients.permutation import without_duplicates
 from . import autograd, composed, scatter, shapes, solvers, sorting
 from . import elementwise as pointwise_functions
+from .autocast import LOWER_PRECISION, autocast
 from .losses import LOSSES, loss
 from .reduced_products import mm
 from .refusals import refuse
@@ -73,6 +74,12 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         kwargs = {key: over_torch(value) for key, value in kwargs.items() if key != "out"} if kwargs else kwargs
     if names[0] in _INDEXED and isinstance(args[0], torch.Tensor):
         return function(*_dense(over_torch(args)), **{key: _dense(over_torch(x)) for key, x in kwargs.items()})
+    if torch._C._is_any_autocast_enabled():
+        if not LOWER_PRECISION.isdisjoint(names):
+            args = autocast(*args)
+            kwargs = dict(zip(kwargs, autocast(*kwargs.values()), strict=True))
+        with torch._C._DisableAutocast():
+            return call(function, args, kwargs)
     for name in names:
         if name in FUNCTIONS:
             operation = FUNCTIONS[name]
