@@ -178,6 +178,61 @@ def test_nothing_is_recorded_without_need() -> None:
     assert (t @ X).requires_grad
 
 
+CROW, COL, PLACES = torch.tensor([0, 1, 2, 3]), torch.tensor([1, 0, 2]), torch.tensor([[0, 1, 2], [1, 0, 2]])
+STRUCTURE = ow.sparse_csr_tensor(CROW, COL, torch.ones(3, dtype=torch.float64), (3, 3))
+MAKERS: dict[str, Any] = {
+    "with_values": lambda p: STRUCTURE.with_values(p),
+    "with_values of a transpose": lambda p: STRUCTURE.T.with_values(p),
+    "assemble": lambda p: ow.assemble("csr", (3, 3), pos={1: CROW}, crd={1: COL}, values=p),
+    "sparse_csr_tensor": lambda p: ow.sparse_csr_tensor(CROW, COL, p, (3, 3)),
+    "sparse_coo_tensor": lambda p: ow.sparse_coo_tensor(PLACES, p, (3, 3)),
+    "asarray of a vector": ow.asarray,
+    "asarray of a matrix": lambda p: ow.asarray(p.reshape(3, 1)),
+    "asarray of torch's CSR": lambda p: ow.asarray(torch.sparse_csr_tensor(CROW, COL, p, (3, 3))),
+    "asarray of torch's COO": lambda p: ow.asarray(torch.sparse_coo_tensor(PLACES, p, (3, 3))),
+    "DLPack": lambda p: ow.from_dlpack(p.view(3, 1)),
+    "as_masked_tensor": lambda p: ow.as_masked_tensor(p, torch.tensor([True, False, True])),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning")
+@pytest.mark.parametrize("maker", MAKERS)
+def test_what_is_made_of_a_parameter_requires_a_gradient_just_where_one_reaches_it(maker: str) -> None:
+    p = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
+    for unrecorded in (torch.no_grad, torch.inference_mode):
+        with unrecorded():
+            assert not MAKERS[maker](p).requires_grad
+    made = MAKERS[maker](p)
+    assert made.requires_grad
+    made.sum().backward()
+    assert p.grad is not None
+    assert p.grad[0] == 1
+
+
+def test_views_of_a_leaf_made_under_no_grad_require_no_gradient() -> None:
+    p = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
+    t = STRUCTURE.with_values(p)
+    dense = ow.asarray(torch.ones(3, 3, dtype=torch.float64)).requires_grad_()
+    with torch.no_grad():
+        views = [t[0], t[1:], t.with_values(t.values), *torch.split(t, 1), t.T[:, 1:], t.asformat("coo")[:2]]
+        arrays = [t.block_values, t.asformat("coo")._values(), dense.to_dense(), dense.T.to_dense(), dense.to_torch()]
+        same = t.T
+    assert not any(x.requires_grad for x in (*views, *arrays))
+    same.sum().backward()
+    assert torch.equal(p.grad, torch.ones(3, dtype=torch.float64))
+    views[0].values[0] = 5.0
+    assert p[0] == 5.0
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
+def test_tangents_stay_under_no_grad() -> None:
+    p, tangent = torch.ones(3, dtype=torch.float64, requires_grad=True), torch.arange(3, dtype=torch.float64)
+    with torch.autograd.forward_ad.dual_level(), torch.no_grad():
+        t = STRUCTURE.with_values(torch.autograd.forward_ad.make_dual(p, tangent))
+        total = torch.autograd.forward_ad.unpack_dual(t.sum()).tangent
+    assert total == 3
+
+
 def test_what_has_no_gradient_is_refused() -> None:
     t = make("csr", (4, 6)).tensor
     with pytest.raises(ow.UnsupportedError, match=r"any_first has no gradient: its sum"):

@@ -14,6 +14,7 @@ from ..runtime.check import check, holds, passes
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.invariants import check_layout
+from ..storage.recorded import of_recording
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor, python_scalar, resolve_format
 
@@ -42,7 +43,7 @@ class BufferPolicy:
             if flags.c_contiguous and flags.aligned and x.dtype.isnative and scalar in (None, scalar_of_x):
                 return x
         elif buffers.is_torch(x) and not self.copy and scalar in (None, buffers.scalar_of(x)) and _is_flat(x):
-            return x
+            return of_recording(x)
         array = buffers.as_array(x)
         out = buffers.flat(buffers.as_array(array, scalar))
         is_copy = not buffers.is_array(x) or not buffers.same_memory(out, x)

@@ -19,7 +19,7 @@ from ..runtime.prepared_results import DenseArray
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.iso import lent
-from ..storage.recorded import is_recorded
+from ..storage.recorded import is_recorded, of_recording
 from ..storage.storage import Storage
 from ..storage.structure import keep
 from ..storage.watch import is_kept, memory_of
@@ -78,11 +78,16 @@ def written(t: Tensor, out: Array) -> Array:
     return filled
 
 
+def _viewed(s: Storage) -> Array:
+    """The values, for views of them that users get."""
+    return of_recording(s.values) if buffers.is_torch(s.values) else lent(s.values)
+
+
 def _dense_view(s: Storage) -> Array | None:
     order = [level.expression.index for level in s.format.levels if isinstance(level.expression, Dim)]
     if not s.format.is_dense or len(order) != len(s.format.levels):
         return None
-    stored = lent(s.values).reshape([s.shape[d] for d in order])
+    stored = _viewed(s).reshape([s.shape[d] for d in order])
     axes = [order.index(d) for d in range(len(order))]
     if axes == sorted(axes):
         return stored
@@ -278,7 +283,7 @@ def _blocks(values: Array, element_axes: tuple[int, ...], layout: Layout, dense:
 
 def axes_of_values(t: Tensor, layout: Layout) -> Array:
     """The values of a tensor of a layout, a view: (*batch, stored, *blocksize, *dense), of a dense one its shape."""
-    values = lent(t._storage.values)
+    values = _viewed(t._storage)
     if layout.kind == "dense":
         return values.reshape(t.shape)
     batch, dense = t.shape[: layout.batch], t.shape[t.ndim - layout.dense :] if layout.dense else ()

@@ -23,6 +23,7 @@ from ..format.expression import Add, Dim, Div, Mod, Sub, dimensions, rename
 from ..format.format import Format, Level
 from ..format.level import LevelFormat
 from ..storage.buffers import Array, address, as_array, empty, length, numpy_dtype, scalar_of, to_numpy, zeros
+from ..storage.recorded import of_recording
 from ..storage.specified import Ints
 from ..storage.storage import Storage
 from ..storage.structure import Structure
@@ -145,7 +146,8 @@ def slice_outer(s: Storage, first: int, last: int) -> Storage:
             begin, end = begin * n, end * n
         if crd[at] is not None:
             crd[at] = s.crd[at][begin:end]  # type: ignore[index]
-    return Storage(shape, s.format, s.scalar, s.fill_value, tuple(pos), tuple(crd), s.values[begin:end])
+    values = s.values[begin:end] if isinstance(s.values, np.ndarray) else of_recording(s.values[begin:end])
+    return Storage(shape, s.format, s.scalar, s.fill_value, tuple(pos), tuple(crd), values)
 
 
 def slice_reads(s: Storage, first: int, last: int) -> Iterator[tuple[str, int, int]]:

@@ -20,7 +20,7 @@ from ..checked import bounded
 from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..faults import reach
 from .memory import reserve
-from .recorded import bare, is_recorded, outside, refuse_recorded, with_memory
+from .recorded import bare, is_recorded, of_recording, outside, refuse_recorded, with_memory
 
 __all__ = [
     "PLAIN_TENSORS",
@@ -312,13 +312,11 @@ def cast(x: Array, scalar: str) -> Array:
 
 
 def flat(x: Array) -> Array:
-    """`x` in one dimension: a view where it is contiguous, a contiguous copy where it is not."""
+    """`x` in one dimension: a view where it is contiguous, a contiguous copy where it is not; see `of_recording`."""
     x = with_memory(x)
-    if x.ndim == 1 and is_contiguous(x):
-        return x
     if isinstance(x, np.ndarray):
-        return np.ascontiguousarray(x).reshape(-1)
-    return x.contiguous().view(-1)
+        return x if x.ndim == 1 and is_contiguous(x) else np.ascontiguousarray(x).reshape(-1)
+    return of_recording(x if x.ndim == 1 and is_contiguous(x) else x.contiguous().view(-1))
 
 
 def as_array(obj: object, scalar: str | None = None, like: Array | None = None) -> Array:

@@ -14,7 +14,8 @@ import numpy as np
 from ..errors import UnsupportedError
 
 __all__ = [
-    "bare", "is_batched", "is_dual", "is_recorded", "is_transformed", "outside", "refuse_recorded", "with_memory",
+    "bare", "is_batched", "is_dual", "is_recorded", "is_transformed", "of_recording", "outside", "refuse_recorded",
+    "with_memory",
 ]  # fmt: skip
 
 
@@ -33,6 +34,14 @@ def is_recorded(x: Any) -> bool:
     if torch._C._functorch.is_functorch_wrapped_tensor(x):
         return True
     return torch.autograd.forward_ad._current_level >= 0 and is_dual(x)
+
+
+def of_recording(x: Any) -> Any:
+    """A torch tensor -> itself, or detached where it requires a gradient and torch does not record, as in `no_grad`.
+
+    A view that torch makes of a leaf there says that it requires a gradient, which reaches neither.
+    """
+    return x.detach() if x.requires_grad and not is_recorded(x) else x
 
 
 def is_transformed(x: Any) -> bool:
