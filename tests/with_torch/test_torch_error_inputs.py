@@ -100,7 +100,7 @@ def test_some_calls_that_torch_refuses() -> None:
 
 def test_a_result_without_an_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness itself: a function that takes anything, and one that fails on the inside."""
-    monkeypatch.setattr(functions, "refuse", lambda *_: None)
+    monkeypatch.setattr(functions, "refused", lambda *_: None)
     for broken, verdict in ((lambda t, *_: t, "a result"), (lambda t, *_: t.nothing, "from the inside")):
         monkeypatch.setitem(functions.FUNCTIONS, "roll", broken)
         found = one(torch.roll, torch.ones(2, 3), (1, 1), (0,))
@@ -121,3 +121,40 @@ def test_out_is_written_as_torch_writes_it() -> None:
         torch.max(a, 1, out=(values,))
     with pytest.warns(UserWarning, match="resized"):
         assert torch.amax(a, 1, out=torch.empty(1)).tolist() == [2, 5]
+
+
+LARGE = 2**40
+OF_LARGE = {
+    "select": lambda t: torch.select(t, 0, 5),
+    "narrow": lambda t: torch.narrow(t, 0, 3, 10),
+    "roll": lambda t: torch.roll(t, 3, 0),
+    "index_select": lambda t: torch.index_select(t, 0, torch.tensor([7, 5])),
+    "flip": lambda t: torch.flip(t, (0,)),
+    "transpose": lambda t: torch.transpose(t, 0, 1),
+    "split": lambda t: torch.split(t, LARGE // 2)[0],
+    "cat": lambda t: torch.cat([t, t]),
+    "masked_fill": lambda t: torch.masked_fill(t, t != 0, 3.0),
+    "lerp": lambda t: torch.lerp(t, t, 0.5),
+    "squeeze": torch.squeeze,
+    "dropout": lambda t: F.dropout(t, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", OF_LARGE)
+def test_extents_that_no_dense_tensor_has_are_no_refusal(name: str) -> None:
+    t = ow.sparse_coo_tensor(torch.tensor([[5, 7], [9, LARGE - 1]]), torch.tensor([1.0, 2.0]), (LARGE, LARGE))
+    result = OF_LARGE[name](t)
+    assert 1 <= result.nnz <= 4
+    assert max(result.shape) in (LARGE, 2 * LARGE)
+
+
+def test_what_has_no_room_says_so() -> None:
+    t = ow.sparse_coo_tensor(torch.tensor([[5], [9]]), torch.tensor([1.0]), (LARGE, LARGE))
+    with pytest.raises(ow.errors.SizeError, match="amax: "):
+        torch.amax(t, 0)
+
+
+def test_an_error_of_ours_goes_before_that_of_torch() -> None:
+    t = ow.asarray(torch.eye(5), format="csr")
+    with pytest.raises(ow.errors.ShapeError, match="topk: k=9 of an extent of 5"):
+        torch.topk(t, 9)

@@ -18,6 +18,7 @@ from ...ops.products import tensor_products
 from ...ops.products.einsum import einsum
 from ...ops.products.matmul import matmul
 from ...ops.products.sddmm import sddmm
+from ...runtime.library_errors import explain
 from ...tables import TORCH
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary, over_torch
@@ -27,8 +28,8 @@ from . import elementwise as pointwise_functions
 from .autocast import LOWER_PRECISION, autocast
 from .losses import LOSSES, loss
 from .reduced_products import mm
-from .refusals import refuse
-from .registry import FUNCTIONS, PREPARED, operation_of, torch_function
+from .refusals import refused
+from .registry import CHECKED, FUNCTIONS, PREPARED, checked, operation_of, torch_function
 
 __all__ = [
     "FUNCTIONS",
@@ -91,14 +92,11 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             operation = partial(_binary, pointwise_functions.BINARY[name])
         else:
             continue
-        if name not in _CHECKED_BY_OPERATION:
-            refuse(function, args, kwargs)
-        try:
-            return operation(*args, **kwargs)
-        except (TypeError, AttributeError, ValueError, IndexError, KeyError, RuntimeError) as error:
-            if type(error).__module__ == "builtins" and name not in _OF_GRAPHS:
-                refuse(function, args, kwargs)
-            raise
+        known = name in _ELEMENTS or operation in CHECKED
+        error = None if known else refused(function, args, kwargs)
+        if error is not None and name.endswith("_"):
+            raise error
+        return _answered(name, partial(operation, *args, **kwargs), function, args, kwargs, error)
     name = names[0]
     if name[:1] == "r" and name[1:] in pointwise_functions.BINARY and len(args) == 2:
         return elementwise(pointwise_functions.BINARY[name[1:]], args[1], args[0])
@@ -108,6 +106,29 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
         "\n  help: hand it to_dense() or to_torch()"
     )
+
+
+def _answered(
+    name: str,
+    operation: Callable[[], Any],
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: Exception | None,
+) -> Any:
+    """What the operation gives where torch has no `error` for such a call; its own, which has a remedy, goes first."""
+    try:
+        result = operation()
+    except (TypeError, AttributeError, ValueError, IndexError, KeyError, RuntimeError, MemoryError) as raised:
+        explain(name, raised, args)
+        if type(raised).__module__ == "builtins" and name not in _OF_GRAPHS:
+            error = refused(function, args, kwargs) if error is None else error
+            if error is not None:
+                raise error from None
+        raise
+    if error is not None:
+        raise error
+    return result
 
 
 def _write(result: Any, out: Any) -> Any:
@@ -202,6 +223,7 @@ def sspaddmm(input: Tensor, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any =
 
 
 @torch_function("addmm", "addmv", "baddbmm", "sparse_addmm")
+@checked
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)`, of any mixture of Tensors and torch tensors."""
     stacked = int(mat1.ndim == mat2.ndim == 3)
@@ -247,6 +269,7 @@ def dropout(t: Tensor, p: float = 0.5, training: bool = True, inplace: bool = Fa
 
 
 @torch_function("linear")
+@checked
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """`input @ weight.T + bias`; input, weight or both may be Tensors."""
     if weight.ndim > 2:
@@ -304,8 +327,8 @@ FUNCTIONS.update(
         "sparse_mm": mm,
         "sparse_mm_reduce_impl": mm,
         "inner": lambda a, b: matmul(a, _mt(b)),
-        "add": lambda a, b=None, *, other=None, alpha=1: _binary("add", a, b, other=other, alpha=alpha),
-        "rsub": lambda a, b, alpha=1: pointwise_functions.scaled("sub", b, a, alpha),
+        "add": checked(lambda a, b=None, *, other=None, alpha=1: _binary("add", a, b, other=other, alpha=alpha)),
+        "rsub": checked(lambda a, b, alpha=1: pointwise_functions.scaled("sub", b, a, alpha)),
         "conj": lambda t: apply_nary(torch.conj_physical, t),
         "adjoint": lambda t: apply_nary(torch.conj_physical, t.mT),
         "equal": lambda a, b: tuple(a.shape) == tuple(b.shape) and torch.equal(_dense(a), _dense(b)),
@@ -319,16 +342,15 @@ FUNCTIONS.update(
 
 _OPERATIONS = TORCH.keys() - FUNCTIONS.keys() - pointwise_functions.ELEMENTWISE - pointwise_functions.BINARY.keys()
 for _name in sorted(_OPERATIONS):
-    FUNCTIONS[_name] = operation_of(_name)
+    FUNCTIONS[_name] = checked(operation_of(_name))
 
 _OF_GRAPHS = frozenset(name for name, f in FUNCTIONS.items() if f.__module__ == autograd.__name__)
 """Functions of what is recorded, which meta tensors are not."""
 
-_CHECKED_BY_OPERATION = frozenset((
-    *_OPERATIONS, *pointwise_functions.ELEMENTWISE, *pointwise_functions.BINARY, "add", "rsub", "sum", "prod", "any",
-    "all", "softmax", "log_softmax", "addmm", "addmv", "linear", "clone", "detach", "t", "getitem", *_OF_GRAPHS,
-))  # fmt: skip
-"""Functions whose operation refuses what torch does, without the time that it takes to ask torch."""
+CHECKED.update(FUNCTIONS[_name] for _name in _OF_GRAPHS)
+
+_ELEMENTS = pointwise_functions.ELEMENTWISE | pointwise_functions.BINARY.keys()
+"""Functions of elements, which check their operands in one place."""
 
 
 def _of_ranks(name: str, ranks: tuple[int, ...]) -> Callable[..., Any]:
@@ -340,7 +362,7 @@ def _of_ranks(name: str, ranks: tuple[int, ...]) -> Callable[..., Any]:
             _check_ranks(name, args, ranks)
         return product(*args, **kwargs)
 
-    return function
+    return checked(function) if product in CHECKED else function
 
 
 FUNCTIONS.update(

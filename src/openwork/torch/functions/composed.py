@@ -25,7 +25,7 @@ from ...ops.reductions.roots import power, presence, root
 from ...storage.recorded import is_recorded
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_dense, apply_nary, torch_storage
-from .registry import FUNCTIONS, prepared_by, torch_function
+from .registry import FUNCTIONS, checked, prepared_by, torch_function
 from .shapes import constant_tensor, narrow, shape_of
 
 __all__ = ["norm"]
@@ -374,10 +374,10 @@ FUNCTIONS.update(
         "std": _moment(std),
         "var_mean": _with_mean(var),
         "std_mean": _with_mean(std),
-        "softmax": _softmax(softmax.softmax),
+        "softmax": checked(_softmax(softmax.softmax)),
         "sparse_softmax": _softmax(softmax.softmax),
         "softmin": _softmax(softmax.softmax, True),
-        "log_softmax": _softmax(softmax.log_softmax),
+        "log_softmax": checked(_softmax(softmax.log_softmax)),
         "sparse_log_softmax": _softmax(softmax.log_softmax),
         "vector_norm": lambda t, ord=2, dim=None, keepdim=False, *, dtype=None: norm(t, ord, dim, keepdim, dtype),
         "linalg_cross": lambda a, b, *, dim=-1: cross(a, b, dim),
@@ -394,7 +394,7 @@ FUNCTIONS.update(
     }
 )
 for _name in ("sum", "prod", "mean", "any", "all"):
-    torch_function(_name)(_reducer(_name))
+    torch_function(_name)(checked(_reducer(_name)))
 
 
 def _bilinear(a: Any, b: Any, weight: Any, bias: Any) -> Any:

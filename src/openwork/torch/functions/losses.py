@@ -13,7 +13,7 @@ from ...ops.reductions import softmax
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary
 from .composed import pairwise_distance
-from .refusals import refuse
+from .refusals import refused
 from .registry import torch_function
 from .shapes import gather
 
@@ -113,7 +113,9 @@ def triplet_margin_loss(
 
     if distance_function is not None:  # called with elements alone, so that the other arguments are checked here
         options = {"margin": margin, "swap": swap, "reduction": reduction}
-        refuse(torch.nn.functional.triplet_margin_loss, (anchor, positive, negative), options)
+        error = refused(torch.nn.functional.triplet_margin_loss, (anchor, positive, negative), options)
+        if error is not None:
+            raise error
 
     def distance(a: Any, b: Any) -> Any:
         lengths = pairwise_distance(a, b, p, eps) if distance_function is None else distance_function(a, b)

@@ -17,23 +17,21 @@ from ...errors import DTypeError, ShapeError
 from ...integers import AxisError
 from ...tensor.tensor import Tensor
 
-__all__ = ["refusal", "refuse"]
+__all__ = ["refusal", "refused"]
 
 _PLAIN = (int, float, bool, complex, str, type(None), slice, torch.dtype, torch.device, torch.memory_format)
-_UNANSWERED = ("meta ", "Meta ", "sparse", "layout")
-"""What torch says where the meta device has no answer: elements are needed, or a layout."""
+_UNANSWERED = ("meta ", "Meta ", "sparse", "layout", "overflow")
+"""What torch says where the meta device has no answer: elements, a layout, or a tensor that is too large."""
 
 
-def refuse(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise what torch raises of dense tensors like these; nothing where it takes them, or elements decide."""
+def refused(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
+    """What torch raises of dense tensors like these; None where it takes them, or elements decide."""
     try:
         key = (_key(args), tuple([(k, _key(v)) for k, v in kwargs.items()]) if kwargs else ())
-        error = refusal(function, key)
+        found = refusal(function, key)
     except TypeError:  # an argument that torch alone knows about
-        return
-    if error is not None:
-        kind, text = error
-        raise kind(text)
+        return None
+    return None if found is None else found[0](found[1])
 
 
 def _key(x: Any) -> Any:

@@ -16,7 +16,7 @@ from ...namespaces import entering
 from ...runtime.operation import block
 from ...tables import TORCH
 
-__all__ = ["FUNCTIONS", "MOVES", "PREPARED", "operation_of", "prepared_by", "torch_function"]
+__all__ = ["CHECKED", "FUNCTIONS", "MOVES", "PREPARED", "checked", "operation_of", "prepared_by", "torch_function"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +32,16 @@ _enter = entering(FUNCTIONS)
 
 MOVES: set[str] = set()
 """Those of them that only move the elements of their first operand: masked tensors take them as they are."""
+
+
+CHECKED: set[Callable[..., Any]] = set()
+"""Those that refuse by themselves what torch does, without the time that it takes to ask torch."""
+
+
+def checked(function: F) -> F:
+    """The function, which refuses by itself what torch does."""
+    CHECKED.add(function)
+    return function
 
 
 def torch_function(*names: str, moves: bool = False) -> Callable[[F], F]:

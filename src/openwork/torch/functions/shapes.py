@@ -18,7 +18,7 @@ from ...ops.indexing.taking import take, take_along_axis
 from ...ops.manipulation import joining, repetition, shaping, triangles
 from ...tensor.tensor import Tensor
 from ..gradients.nary import extents
-from .registry import FUNCTIONS, prepared_by, torch_function
+from .registry import FUNCTIONS, checked, prepared_by, torch_function
 
 __all__ = ["constant_tensor", "narrow", "shape_of", "split"]
 
@@ -420,7 +420,7 @@ def sum_to_size(t: Tensor, *size: Any) -> Any:
 
 
 _MOVERS: dict[str, Callable[..., Any]] = {
-    "t": lambda t: t.t(),
+    "t": checked(lambda t: t.t()),
     "permute": lambda t, *dims, **given: shaping.permute_dims(t, shape_of(dims or (given["dims"],))),
     "reshape": lambda t, *n, **given: shaping.reshape(t, shape_of(n or (given["shape"],))),
     "view": lambda t, *n: shaping.reshape(t, shape_of(n)),
@@ -440,8 +440,8 @@ _MOVERS: dict[str, Callable[..., Any]] = {
     "alias": lambda t: t,
     "resolve_conj": lambda t: t,
     "resolve_neg": lambda t: t,
-    "clone": lambda t, **_: t.clone(),
-    "detach": lambda t: t.detach(),
+    "clone": checked(lambda t, **_: t.clone()),
+    "detach": checked(lambda t: t.detach()),
 }
 for _name, _function in _MOVERS.items():
     torch_function(_name, moves=True)(_function)
@@ -455,7 +455,7 @@ FUNCTIONS.update(
         "atleast_1d": _atleast(1),
         "atleast_2d": _atleast(2),
         "atleast_3d": _atleast(3),
-        "getitem": index,
+        "getitem": checked(index),
     }
 )
 FUNCTIONS["constant_pad_nd"] = lambda t, p, value=0: pad(t, p, value=value)
