@@ -7,12 +7,12 @@ arrays and tensors of rank 0), floats, complex numbers, text and None are not.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .errors import DTypeError, ShapeError
+from .errors import DTypeError, ShapeError, broadcast_error
 
-__all__ = ["AxisError", "ExtentError", "extents", "integer", "integers"]
+__all__ = ["AxisError", "ExtentError", "common_shape", "extents", "integer", "integers"]
 
 _SHOWN = 60
 
@@ -78,6 +78,18 @@ def extents(shape: Any, operation: str, name: str = "a shape", *, negative: bool
     if not negative and any(n < 0 for n in found):
         raise ShapeError(f"{operation}: shape {found} has a negative extent\n  help: extents are 0 or more")
     return found
+
+
+def common_shape(operation: str, shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The shape that shapes broadcast to, of any number of elements. Raises ShapeError where they do not broadcast."""
+    rank = max(map(len, shapes), default=0)
+    out = []
+    for column in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes), strict=True):
+        larger = set(column) - {1}
+        if len(larger) > 1:
+            raise broadcast_error(operation, [tuple(s) for s in shapes])
+        out.append(larger.pop() if larger else 1)
+    return tuple(out)
 
 
 def _shown(value: Any) -> str:

@@ -144,3 +144,18 @@ def test_no_elements_of_a_huge_dense_level_are_walked() -> None:
     )
     assert t.nse == 0
     assert t.asformat("coo").nse == t.asformat("(a, b) -> (a : compressed, b : compressed)").nse == 0
+
+
+def test_shapes_of_any_size_broadcast() -> None:
+    """NumPy's own rule ends at 2**63 elements."""
+    n = 2**40
+    A = ow.sparse_coo_tensor(np.array([[5, 7], [9, n - 1]]), np.array([1.0, 2.0]), (n, n))
+    row = A[5:6]
+    assert (ow.lazy(A) * A + A).compute().values.tolist() == [2.0, 6.0]
+    assert (ow.lazy(A) * row).compute().nnz == 1
+    assert np.array_equiv(A, A)
+    assert not np.array_equiv(A, A[:2])
+    m = ow.masked_tensor(A, A != 0)
+    assert (m * m).sum() == 5
+    assert ow.broadcast_shapes((n, 1), (1, n), (n,)) == (n, n)
+    assert np.copysign(A, A).nnz == 2

@@ -17,6 +17,7 @@ from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..format import coo
 from ..format import format as parse
 from ..format.format import Format
+from ..integers import common_shape
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
 from ..ops.reductions.folds import axes_of
@@ -165,7 +166,7 @@ def _binary_meta(op: str, a: Meta, b: Meta) -> Meta | None:
         return None
     if a.is_sparse and b.is_sparse:
         return _merge_meta(Apply(op, (Access("A"), Access("B"))), {"A": a, "B": b})
-    shape = np.broadcast_shapes(a.shape, b.shape)
+    shape = common_shape(op, (a.shape, b.shape))
     scalar = scalar_of(apply(op, a.like, b.like))
     dense = _dense_meta(shape, scalar, a.library, a.is_tensor and b.is_tensor)
     if not a.is_sparse and not b.is_sparse:
@@ -196,7 +197,7 @@ def _scalar_meta(op: str, a: Meta, b: Meta) -> Meta:
 
 def _merge_meta(e: Expression, operands: dict[str, Meta]) -> Meta:
     """The Meta of a merge, from its plan."""
-    shape = np.broadcast_shapes(*(m.shape for m in operands.values()))
+    shape = common_shape("merge", [m.shape for m in operands.values()])
     dims = {
         n: tuple(None if size == 1 != shape[d] else d for d, size in enumerate(m.shape, len(shape) - len(m.shape)))
         for n, m in operands.items()

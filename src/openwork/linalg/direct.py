@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
+from ..integers import common_shape
 from ..runtime.gradient_hook import differentiable
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, to_numpy
 from ..tensor.tensor import Tensor
@@ -92,7 +93,7 @@ def _solve_dense(t: Tensor, b: Any) -> Any:
 
 def _broadcast_stacks(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
     try:
-        return np.broadcast_shapes(left, right)
+        return common_shape("solve", (left, right))
     except ValueError as error:
         raise ShapeError(
             f"solve: stacks {tuple(left)} and {tuple(right)} do not broadcast\n  help: extents agree, or are 1"

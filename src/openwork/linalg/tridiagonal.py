@@ -15,6 +15,7 @@ from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse_format
+from ..integers import common_shape
 from ..storage.buffers import cast, numpy_dtype, to_numpy
 from ..tensor.tensor import Tensor
 from .kernels import of_one_side
@@ -124,7 +125,7 @@ def solve_tridiagonal(a: Any, b: Any, /) -> Any:
     sides = right[:, None] if vector else right
     n, k = sides.shape[-2:]
     try:
-        batch = np.broadcast_shapes(t.shape[:-2], sides.shape[:-2])
+        batch = common_shape("solve_tridiagonal", (t.shape[:-2], sides.shape[:-2]))
     except ValueError as error:
         raise ShapeError(
             f"solve_tridiagonal: stacks {t.shape[:-2]} and {sides.shape[:-2]} do not broadcast"

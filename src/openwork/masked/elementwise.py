@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, broadcast_error
+from ..errors import ShapeError, UnsupportedError
+from ..integers import common_shape
 from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
@@ -204,10 +205,7 @@ def _operand(x: Any) -> Any:
 
 def _shape(operation: str, operands: tuple[Any, ...]) -> tuple[int, ...]:
     shapes = [tuple(getattr(x, "shape", ())) for x in operands]
-    try:
-        return tuple(np.broadcast_shapes(*shapes))
-    except ValueError:
-        raise broadcast_error(operation, shapes) from None
+    return common_shape(operation, shapes)
 
 
 def stretched(m: MaskedTensor, shape: tuple[int, ...]) -> MaskedTensor:

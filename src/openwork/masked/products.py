@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse
+from ..integers import common_shape
 from ..ops.elementwise.maps import elementwise
 from ..ops.manipulation.repetition import broadcast_to
 from ..ops.products.sddmm import sddmm
@@ -251,7 +252,7 @@ def _leading(query: Array, key: Array, value: Array, mask: Tensor) -> tuple[int,
     if d != own or m != also or held != (n, m):
         raise ShapeError(f"attention: query, key, value, mask of shapes {listed}\n  {expected}")
     try:
-        return tuple(np.broadcast_shapes(*(s[:-2] for s in shapes)))
+        return common_shape("attention", [s[:-2] for s in shapes])
     except ValueError:
         raise ShapeError(f"attention: leading dimensions of {listed} do not broadcast\n  {expected}") from None
 

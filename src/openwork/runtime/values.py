@@ -11,6 +11,7 @@ import numpy as np
 from .. import tuning
 from ..caller import telling
 from ..errors import DTypeError, ShapeError, UnsupportedError, broadcast_error
+from ..integers import common_shape
 from ..interruptible import whole
 from ..ir.arithmetic import expm1
 from ..ir.operations import OPERATIONS, with_trait
@@ -165,7 +166,7 @@ def _shapes(args: tuple[Any, ...]) -> list[tuple[int, ...]]:
 def _do_broadcast(args: tuple[Any, ...]) -> bool:
     """Whether the operands' shapes broadcast."""
     try:
-        np.broadcast_shapes(*_shapes(args))
+        common_shape("", _shapes(args))
     except ValueError:
         return False
     return True

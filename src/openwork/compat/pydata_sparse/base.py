@@ -15,6 +15,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 import openwork as ow
 
+from ...integers import common_shape
 from ...interop.scipy_operators import declined
 from ...tensor.tensor import Tensor
 from .buffers import axes_of
@@ -79,7 +80,7 @@ def elemwise(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _uniform(found: Any, func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """A result of sparse and dense operands over its fill value. Raises ValueError where that differs by place."""
     fills = np.asarray(func(*(x if isinstance(x, np.ndarray) else _fill(x) for x in args), **kwargs))
-    shape = np.broadcast_shapes(*(x.shape for x in args if isinstance(x, np.ndarray)))
+    shape = common_shape("", [x.shape for x in args if isinstance(x, np.ndarray)])
     uniform = not fills.size or _equal(fills, fills.flat[0])
     if not uniform and shape != found.shape:
         raise ValueError("Performing a mixed sparse-dense operation that would result in a dense array.")

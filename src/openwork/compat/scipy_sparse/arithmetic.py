@@ -12,6 +12,7 @@ import scipy.sparse as scipys
 import openwork as ow
 
 from ...caller import warn
+from ...integers import common_shape
 from ...tensor.tensor import Tensor
 
 __all__ = ["Arithmetic", "dense_of", "is_scalar", "tensor_of"]
@@ -44,7 +45,7 @@ def _nonzero(t: Tensor) -> Tensor:
 
 def _agree(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     try:
-        np.broadcast_shapes(a, b)
+        common_shape("", (a, b))
     except ValueError:
         raise ValueError(f"inconsistent shapes {a} and {b}") from None
 

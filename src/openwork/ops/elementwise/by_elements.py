@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, UnsupportedError, broadcast_error
+from ...errors import DTypeError, UnsupportedError
+from ...integers import common_shape
 from ...interop.operands import adopt_foreign
 from ...runtime.conversion.remap import canonical
 from ...storage.buffers import as_array, is_array, is_torch, length, numpy_dtype, to_numpy
@@ -46,10 +47,7 @@ def by_elements(function: Callable[..., Any], operands: Sequence[Any], name: str
     like = next((t.values for t in tensors if is_torch(t.values)), tensors[0].values)
     for t in tensors:
         _refuse_recorded(t.values, name)
-    try:
-        shape = np.broadcast_shapes(*(tuple(x.shape) for x in arguments if hasattr(x, "shape")))
-    except ValueError:
-        raise broadcast_error(name, [tuple(getattr(x, "shape", ())) for x in arguments]) from None
+    shape = common_shape(name, [tuple(getattr(x, "shape", ())) for x in arguments])
     arrays = any(is_array(x) and x.ndim for x in arguments)
     if arrays or any(t.format.is_dense and t.ndim for t in tensors) or not any(t.ndim for t in tensors):
         dense_results = _call(function, [_host(x) for x in arguments], name)

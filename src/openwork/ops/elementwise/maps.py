@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import broadcast_error
+from ...integers import common_shape
 from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...runtime.contract import sample
@@ -310,9 +310,7 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     left = isinstance(a, Tensor)
     t: Tensor = a if left else b
     array = b if left else a
-    shape = np.broadcast_shapes(t.shape, tuple(array.shape)) if _shapes_broadcast(t.shape, tuple(array.shape)) else None
-    if shape is None:
-        raise broadcast_error(user_name(op), [t.shape, tuple(array.shape)])
+    shape = common_shape(user_name(op), (t.shape, tuple(array.shape)))
     if shape != t.shape:
         t = broadcast_to(t, shape)
     s = _unique_storage(t, op in ("mul", "div") and left and not t.fill_value)
@@ -340,10 +338,6 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     result = _dense_result(op, s, array, squeezed, stmt, left, shape)
     report_dense(pair, {"A": s, "D": array}, result)
     return result
-
-
-def _shapes_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
 
 
 def _result_scalar(op: str, s: Storage, array: Any, left: bool) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ...integers import common_shape
 from ...storage.buffers import is_torch, to_numpy
 from ...tensor.tensor import Tensor
 
@@ -149,7 +150,7 @@ def _extent(axis: Axis, selection: Selection) -> int:
 def _broadcast_arrays(out: Selection, groups: list[Ints], array_dims: list[int], arrays_at: int) -> None:
     """Broadcast the index arrays to their common shape, whose dimensions stand at `arrays_at` in the result."""
     try:
-        out.broadcast = np.broadcast_shapes(*(g.shape for g in groups))
+        out.broadcast = common_shape("index", [g.shape for g in groups])
     except ValueError:
         shapes = " ".join(str(g.shape) for g in groups)
         raise IndexError(

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError, broadcast_error
-from ...integers import extents, integers
+from ...errors import DTypeError, ShapeError
+from ...integers import common_shape, extents, integers
 from ...interruptible import repeat as repeat_blocks
 from ...runtime.conversion.remap import Program
 from ...runtime.operation import operation
@@ -83,7 +83,7 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     ((3, 2), (3, 2))
     """
     tensors = [as_tensor(x) for x in arrays]
-    shape = _common_shape("broadcast_arrays", [t.shape for t in tensors])
+    shape = common_shape("broadcast_arrays", [t.shape for t in tensors])
     return [broadcast_to(t, shape) for t in tensors]
 
 
@@ -99,18 +99,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     >>> ow.broadcast_shapes((3, 1), (2,))
     (3, 2)
     """
-    return _common_shape("broadcast_shapes", [extents(s, "broadcast_shapes") for s in shapes])
-
-
-def _common_shape(operation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    rank = max(map(len, shapes), default=0)
-    out = []
-    for column in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes), strict=True):
-        larger = set(column) - {1}
-        if len(larger) > 1:
-            raise broadcast_error(operation, shapes)
-        out.append(larger.pop() if larger else 1)
-    return tuple(out)
+    return common_shape("broadcast_shapes", [extents(s, "broadcast_shapes") for s in shapes])
 
 
 @operation(method=True, masked="moves")

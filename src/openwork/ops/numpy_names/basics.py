@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...integers import common_shape
 from ...interop.sources import asarray
 from ...runtime.operation import namespace
 from ...storage.buffers import numpy_dtype
@@ -127,7 +128,7 @@ def array_equiv(a1: Any, a2: Any) -> bool:
     """Whether the elements are the same once the shapes are broadcast."""
     a, b = asarray(a1), asarray(a2)
     try:
-        np.broadcast_shapes(a.shape, b.shape)
+        common_shape("array_equiv", (a.shape, b.shape))
     except ValueError:
         return False
     return bool((a == b).all())

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...errors import DTypeError, broadcast_error
+from ...errors import DTypeError
+from ...integers import common_shape
 from ...ops.elementwise.maps import cached_fill
 from ...ops.elementwise.pointwise import merge
 from ...ops.elementwise.prepared_maps import keep_function
@@ -179,11 +180,7 @@ def _of_kind(result: Any, parts: list[Any]) -> tuple[Any, ...]:
 
 def extents(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The shape that shapes broadcast to."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        name = getattr(function, "__name__", "the function")
-        raise broadcast_error(name, [tuple(s) for s in shapes]) from None
+    return common_shape(getattr(function, "__name__", "the function"), shapes)
 
 
 def torch_storage(t: Tensor) -> Storage:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ...errors import UnsupportedError
+from ...integers import common_shape
 from ...linalg import direct, triangular
 from ...ops.manipulation.shaping import reshape
 from ...ops.manipulation.triangles import tril, triu
@@ -87,7 +88,7 @@ def _solve_stack(solver: Solver, a: Tensor, b: Any, operation: str) -> Any:
     sides = b.to_dense() if isinstance(b, Tensor) else b
     vector = sides.ndim == 1
     sides = sides[:, None] if vector else sides
-    batch = torch.broadcast_shapes(a.shape[:-2], sides.shape[:-2])
+    batch = common_shape("solve", (a.shape[:-2], sides.shape[:-2]))
     sides = sides.expand(*batch, *sides.shape[-2:])
     matrix_of = torch.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]).expand(batch).flatten().tolist()
     matrices = [reshape(a, (math.prod(a.shape[:-2]), *a.shape[-2:]))[k] for k in matrix_of]
