@@ -96,7 +96,18 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         error = None if known else refused(function, args, kwargs)
         if error is not None and name.endswith("_"):
             raise error
-        return _answered(name, partial(operation, *args, **kwargs), function, args, kwargs, error)
+        try:
+            result = operation(*args, **kwargs)
+        except (TypeError, AttributeError, ValueError, IndexError, KeyError, RuntimeError, MemoryError) as raised:
+            explain(name, raised, args)
+            if type(raised).__module__ == "builtins" and name not in _OF_GRAPHS:
+                error = refused(function, args, kwargs) if error is None else error
+                if error is not None:
+                    raise error from None
+            raise
+        if error is not None:  # the operation's own, which has a remedy, goes first
+            raise error
+        return result
     name = names[0]
     if name[:1] == "r" and name[1:] in pointwise_functions.BINARY and len(args) == 2:
         return elementwise(pointwise_functions.BINARY[name[1:]], args[1], args[0])
@@ -106,29 +117,6 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
         "\n  help: hand it to_dense() or to_torch()"
     )
-
-
-def _answered(
-    name: str,
-    operation: Callable[[], Any],
-    function: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    error: Exception | None,
-) -> Any:
-    """What the operation gives where torch has no `error` for such a call; its own, which has a remedy, goes first."""
-    try:
-        result = operation()
-    except (TypeError, AttributeError, ValueError, IndexError, KeyError, RuntimeError, MemoryError) as raised:
-        explain(name, raised, args)
-        if type(raised).__module__ == "builtins" and name not in _OF_GRAPHS:
-            error = refused(function, args, kwargs) if error is None else error
-            if error is not None:
-                raise error from None
-        raise
-    if error is not None:
-        raise error
-    return result
 
 
 def _write(result: Any, out: Any) -> Any:
