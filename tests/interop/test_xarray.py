@@ -205,3 +205,19 @@ def test_cf_says_what_it_takes() -> None:
     for function in (cf.encode, cf.decode):
         with pytest.raises(ow.DTypeError, match=r"expected an xarray Dataset or DataArray; got Tensor"):
             function(ow.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("sparse_shape", np.array([-3, 3])), ("sparse_shape", "x"), ("sparse_shape", np.array([2.5, 3.0])),
+        ("sparse_shape", np.array([2**62, 2**62])), ("sparse_shape", []), ("sparse_fill_value", "a"),
+        ("sparse_fill_value", np.array([1, 2])), ("sparse_format", "zz"), ("sparse_format", 3),
+        ("sparse_format", "csf(7)"),
+    ],
+)  # fmt: skip
+def test_attributes_that_say_nothing_are_refused(attribute: str, value: object) -> None:
+    gathered = cf.encode(xr.Dataset({"v": (("a", "b"), ow.asarray(np.eye(3), format="csr"))}))
+    gathered["v"].attrs[attribute] = value
+    with pytest.raises(ow.FileFormatError, match=f"decode: 'v': {attribute}"):
+        cf.decode(gathered)

@@ -7,11 +7,12 @@ hold the rest. Any library that writes netCDF or zarr writes these. Source: CF c
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, FileFormatError, UnsupportedError
+from ..errors import DTypeError, FileFormatError, FormatError, UnsupportedError
 from ..interop.constructors import assemble
 from ..namespaces import listing as _listing
 from ..storage.buffers import to_numpy
@@ -27,7 +28,7 @@ _ATTRIBUTES = ("sparse_fill_value", "sparse_format", "sparse_shape")
 def encode(dataset: Any) -> Any:
     """The Dataset (or a DataArray's) with every sparse variable gathered; others stay as they are.
 
-    Raises UnsupportedError for a complex or NaN fill value, and where a name is taken.
+    Raises UnsupportedError for a complex fill value, and where a name is taken.
     """
     ds = _dataset(dataset, "encode")
     for name, v in ds.variables.items():
@@ -69,22 +70,40 @@ def decode(dataset: Any) -> Any:
         places_name = v.dims[0]
         places = np.asarray(dataset.variables[places_name].values)
         dims = str(dataset.variables[places_name].attrs.get("compress", "")).split()
-        shape = tuple(int(n) for n in np.atleast_1d(v.attrs["sparse_shape"]))
-        size = int(np.prod(shape, dtype=np.float64))
+        values = np.ascontiguousarray(v.values)
+        shape, fill = _described(name, v.attrs, values.dtype)
+        size = math.prod(shape)
         if len(dims) != len(shape) or places.dtype.kind not in "iu":
             raise FileFormatError(f"decode: {name!r}: `compress` of {places_name!r} is {dims} for the shape {shape}")
         if places.size and not (places.min() >= 0 and places.max() < size):
             raise FileFormatError(f"decode: {name!r}: places from {places.min()} to {places.max()} of {size} elements")
         crd = dict(enumerate(np.ascontiguousarray(c) for c in np.unravel_index(places.astype(np.int64), shape)))
-        values = np.ascontiguousarray(v.values)
-        fill = np.asarray(v.attrs["sparse_fill_value"]).astype(values.dtype).item()
         t = assemble(
             _coo(len(shape)), shape, pos={0: np.array([0, len(values)])}, crd=crd, values=values, fill_value=fill
         )
+        try:
+            t = t.asformat(str(v.attrs["sparse_format"]))
+        except FormatError as error:
+            raise FileFormatError(
+                f"decode: {name!r}: sparse_format is no format of {t.ndim} dimensions: {error}"
+            ) from error
         attrs = {k: a for k, a in v.attrs.items() if k not in _ATTRIBUTES}
         places_names.add(places_name)
-        ds = ds.drop_vars(name).assign({name: (tuple(dims), t.asformat(str(v.attrs["sparse_format"])), attrs)})
+        ds = ds.drop_vars(name).assign({name: (tuple(dims), t, attrs)})
     return ds.drop_vars(places_names)
+
+
+def _described(name: Any, attributes: Any, dtype: np.dtype[Any]) -> tuple[tuple[int, ...], Any]:
+    """The shape and the fill value that a gathered variable's attributes say. Raises FileFormatError for others."""
+    shape, fill = (np.asarray(attributes[key]) for key in ("sparse_shape", "sparse_fill_value"))
+    extents = tuple(int(n) for n in shape.ravel()) if shape.dtype.kind in "iu" else ()
+    if not extents or min(extents) < 0 or math.prod(extents) >= 1 << 63:
+        raise FileFormatError(f"decode: {name!r}: sparse_shape is {attributes['sparse_shape']!r}\n  expected: extents")
+    if fill.size != 1 or fill.dtype.kind not in "biuf":
+        raise FileFormatError(
+            f"decode: {name!r}: sparse_fill_value is {attributes['sparse_fill_value']!r}\n  expected: a number"
+        )
+    return extents, fill.astype(dtype).item()
 
 
 def _dataset(dataset: Any, operation: str) -> Any:
