@@ -85,7 +85,7 @@ def common_shape(operation: str, shapes: Sequence[Sequence[int]]) -> tuple[int, 
     rank = max(map(len, shapes), default=0)
     out = []
     for column in zip(*((1,) * (rank - len(s)) + tuple(s) for s in shapes), strict=True):
-        larger = set(column) - {1}
+        larger = set(map(int, column)) - {1}  # torch's SymInt has no hash
         if len(larger) > 1:
             raise broadcast_error(operation, [tuple(s) for s in shapes])
         out.append(larger.pop() if larger else 1)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
+from torch.utils import _pytree as pytree
 from torch_matrix import LAYOUTS, STACKS, X, make
 
 import openwork as ow
 from openwork.nn import GraphAttention, GraphConv, SparseLinear, normalized_adjacency
+from openwork.torch import register_for_export
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -363,3 +366,78 @@ def test_export_of_a_module_with_a_tensor() -> None:
     torch.testing.assert_close(program.module()(X[:6]), net(X[:6]))
     with pytest.raises(ow.UnsupportedError, match="strict=True"):
         torch.export.export(net, (X[:6],), strict=False)
+
+
+class Applied(torch.nn.Module):  # type: ignore[misc]
+    """A function of tensors as a module, which torch.export takes."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+@pytest.mark.parametrize("function", [lambda t, x: t @ x, lambda t, x: x.T @ t, lambda t, x: t * x, lambda t, x: t + x])
+def test_what_export_cannot_trace_names_the_way_that_can(function: Any) -> None:
+    t = ow.asarray(torch.eye(4, dtype=torch.float64), format="csr")
+    net, auto = Applied(lambda x: function(t, x)), torch.export.Dim.AUTO
+    for shapes in (None, (({0: auto, 1: auto},),)):
+        with pytest.raises(ow.UnsupportedError, match="strict=True"):
+            torch.export.export(net, (torch.ones(4, 4, dtype=torch.float64),), strict=False, dynamic_shapes=shapes)
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """Tensors as nodes of torch's pytrees, for one test."""
+    register_for_export()
+    register_for_export()
+    yield
+    for kind in (ow.Tensor, ow.MaskedTensor):
+        pytree._deregister_pytree_node(kind)
+
+
+@pytest.mark.usefixtures("registered")
+def test_tensors_as_nodes_of_pytrees() -> None:
+    t = ow.asarray(DENSE, format="csr")
+    for x in (t, t.asformat("coo"), t.astype(torch.complex128) + 1j, ow.as_masked_tensor(t)):
+        leaves, spec = pytree.tree_flatten({"x": x})
+        assert all(isinstance(leaf, torch.Tensor) for leaf in leaves)
+        again = pytree.tree_unflatten(leaves, pytree.treespec_loads(pytree.treespec_dumps(spec)))["x"]
+        assert type(again) is type(x)
+        assert again.format == x.format
+        torch.testing.assert_close(_filled(again), _filled(x))
+    gradient, value = torch.func.grad_and_value(lambda a: (a["t"] * a["t"]).sum())({"t": t})
+    torch.testing.assert_close(gradient["t"].to_dense(), 2 * DENSE)
+    assert value == (DENSE * DENSE).sum()
+    many = torch.func.vmap(lambda a, s: a * s, in_dims=(None, 0))(t, torch.tensor([1.0, 2.0], dtype=DENSE.dtype))
+    torch.testing.assert_close(many.to_dense(), torch.stack([DENSE, 2 * DENSE]))
+    again = torch.utils.checkpoint.checkpoint(lambda a: [a * 2], t.clone().requires_grad_(), use_reentrant=True)
+    torch.testing.assert_close(again[0].detach().to_dense(), 2 * DENSE)
+
+
+def _filled(x: Any) -> Any:
+    return (x.filled(0) if isinstance(x, ow.MaskedTensor) else x).to_dense()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("registered")
+def test_tensors_as_arguments_and_results_of_exported_programs() -> None:
+    t, x = ow.asarray(DENSE, format="csr"), X[: DENSE.shape[1]]
+    auto, file = torch.export.Dim.AUTO, io.BytesIO()
+    shapes = ([None, {0: auto}, {0: auto}], None)
+    net = Applied(lambda t, x: (t * 2, t @ x))
+    torch.export.save(torch.export.export(net, (t, x), strict=True, dynamic_shapes=(shapes,)), file)
+    file.seek(0)
+    program = torch.export.load(file).module()
+    for each in (t, t.with_values(t.values + 1), ow.asarray(torch.ones_like(DENSE), format="csr")):
+        doubled, product = program(each, x)
+        assert doubled.format == t.format
+        torch.testing.assert_close(doubled.to_dense(), 2 * each.to_dense())
+        torch.testing.assert_close(product, each.to_dense() @ x)
+    with pytest.raises(ValueError, match="input tree spec"):
+        program(t.asformat("csc"), x)
+    masked = ow.as_masked_tensor(t)
+    result = torch.export.export(Applied(lambda m: m * 2), (masked,), strict=True).module()(masked)
+    torch.testing.assert_close(_filled(result), 2 * DENSE)

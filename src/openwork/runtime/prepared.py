@@ -9,6 +9,7 @@ from typing import Any
 from .. import tuning
 from ..codegen import pool
 from ..codegen.short_call import SHORT, bound
+from ..errors import UnsupportedError
 from ..ir.index import Assignment
 from ..storage.buffers import is_torch, itemsize, length
 from ..storage.storage import Storage
@@ -196,8 +197,14 @@ def key_of(stmt: Assignment, scalar: str, values: Mapping[str, Any]) -> tuple[An
 
 
 def recall(storage: Storage, key: tuple[Any, ...] | None) -> PreparedCall | None:
-    """The call that was prepared under `key`, if it still holds."""
-    prepared_call: PreparedCall | None = storage.plans.products.get(key)
+    """The call that was prepared under `key`, if it still holds. Raises UnsupportedError for symbolic extents."""
+    try:
+        prepared_call: PreparedCall | None = storage.plans.products.get(key)
+    except TypeError as error:  # torch's SymInt has no hash
+        raise UnsupportedError(
+            "a torch tensor whose extents are symbols\n  help: torch.compile, and torch.export.export(...,"
+            " strict=True), take calls of Tensors"
+        ) from error
     return prepared_call if prepared_call is not None and prepared_call.valid else None
 
 

@@ -253,11 +253,16 @@ def address(x: Array) -> int:
         x = bare(x)
     try:
         return int(x.data_ptr())
-    except RuntimeError as error:  # FakeTensor
-        raise UnsupportedError(
-            f"a torch tensor without memory, {type(x).__name__}"
-            "\n  help: torch.compile, and torch.export.export(..., strict=True), take calls of Tensors"
-        ) from error
+    except RuntimeError as error:
+        raise _without_memory(x) from error
+
+
+def _without_memory(x: Array) -> UnsupportedError:
+    """The error of a tensor that has no memory: torch's FakeTensor, FunctionalTensor."""
+    return UnsupportedError(
+        f"a torch tensor without memory, {type(x).__name__}"
+        "\n  help: torch.compile, and torch.export.export(..., strict=True), take calls of Tensors"
+    )
 
 
 def same_memory(x: Array, y: Array) -> bool:
@@ -364,12 +369,17 @@ def is_unrecorded(x: Array) -> bool:
 def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
     """`x` as a NumPy array, sharing its memory.
 
-    Raises UnsupportedError for a torch tensor that is recorded, unless `detach` drops its graph.
+    Raises UnsupportedError for a torch tensor that is recorded, unless `detach` drops its graph, or has no memory.
     """
     if isinstance(x, np.ndarray):
         return x
     if is_unrecorded(x) and scalar_of(x) in _numpy:
-        return x.numpy()  # type: ignore[no-any-return]
+        try:
+            return x.numpy()  # type: ignore[no-any-return]
+        except RuntimeError as error:
+            if "data pointer" not in str(error):
+                raise
+            raise _without_memory(x) from error
     if x.device.type != "cpu":
         raise UnsupportedError(
             f"a buffer on {x.device} is no NumPy array\n  help: move the tensor with .to('cpu') first"
@@ -380,8 +390,13 @@ def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
     if str(x.dtype) == "torch.bfloat16":
         out: np.ndarray[Any, Any] = x.view(torch_module().int16).numpy().view(numpy_dtype("bf16"))
         return out
-    with outside():
-        return x.numpy()  # type: ignore[no-any-return]
+    try:
+        with outside():
+            return x.numpy()  # type: ignore[no-any-return]
+    except RuntimeError as error:
+        if "data pointer" not in str(error):
+            raise
+        raise _without_memory(x) from error
 
 
 def _from_numpy(x: np.ndarray[Any, Any], like: Array) -> Array:

@@ -29,11 +29,12 @@ from ..storage import storage
 from ..tensor import tensor
 from ..tensor.tensor import Tensor
 from . import optim
+from .compiled.traced_pytree import register_for_export
 from .dense_gradient import tensor as dense_gradient
 from .functions.autograd import gradcheck, gradgradcheck
 from .gradients.rows import linear, rows_matmul
 
-__all__ = ["gradcheck", "gradgradcheck", "linear", "optim", "rows_matmul"]
+__all__ = ["gradcheck", "gradgradcheck", "linear", "optim", "register_for_export", "rows_matmul"]
 
 __getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)

@@ -39,7 +39,7 @@ def checkpoint(
         result = function(*given)
         leaves, spec = pytree.tree_flatten(apart(result, call))
         results[:] = [spec]
-        return tuple(leaves) if any(map(is_ours, pytree.tree_leaves(result))) else result
+        return tuple(leaves) if any(map(is_ours, pytree.tree_leaves(result, is_leaf=is_ours))) else result
 
     values = [x if p is x else p.values for p, x in zip(parts, args, strict=True)]
     result = theirs(of_values, *values, use_reentrant=use_reentrant, **options)
@@ -67,7 +67,7 @@ def _multi_grad_hook(theirs: Function, tensors: Sequence[Any], fn: Function, *, 
 
 def _refused(name: str, instead: str) -> Function:
     def function(theirs: Function, func: Function, inputs: Any, *args: Any, **options: Any) -> Any:
-        if any(map(is_ours, pytree.tree_leaves((inputs, args)))):
+        if any(map(is_ours, pytree.tree_leaves((inputs, args), is_leaf=is_ours))):
             raise UnsupportedError(
                 f"torch.autograd.functional.{name} of a Tensor\n  help: {instead}, or a function of A.values"
             )

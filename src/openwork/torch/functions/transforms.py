@@ -113,7 +113,7 @@ def apart(tree: Any, call: object, is_input: bool = False) -> Any:
         s = t._storage
         return Node(s.values, Origin(call, is_input, s, masked))
 
-    return pytree.tree_map(visit, tree)
+    return pytree.tree_map(visit, tree, is_leaf=is_ours)
 
 
 def _visit(tree: Any, call: object, function: Callable[[Node], Any]) -> Any:
@@ -235,7 +235,7 @@ def _jvp(
 @_enter("torch.func.linearize")
 def _linearize(theirs: Function, func: Function, *primals: Any) -> Any:
     """`torch.func.linearize`, of torch's tensors alone: it traces the function, and kernels cannot be traced so."""
-    if any(map(is_ours, pytree.tree_leaves(primals))):
+    if any(map(is_ours, pytree.tree_leaves(primals, is_leaf=is_ours))):
         raise UnsupportedError("torch.func.linearize of a Tensor\n  help: torch.func.jvp, at each tangent")
     return theirs(func, *primals)
 
@@ -243,7 +243,7 @@ def _linearize(theirs: Function, func: Function, *primals: Any) -> Any:
 @_enter("torch.func.functional_call")
 def _functional_call(theirs: Function, module: Any, parameter_and_buffer_dicts: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.func.functional_call`: Tensors are arguments, not parameters."""
-    if any(map(is_ours, pytree.tree_leaves(parameter_and_buffer_dicts))):
+    if any(map(is_ours, pytree.tree_leaves(parameter_and_buffer_dicts, is_leaf=is_ours))):
         raise UnsupportedError(
             "torch.func.functional_call: a Tensor in the place of a parameter\n  expected: torch's tensors"
             "\n  help: openwork.nn.SparseLinear(A), whose parameter is A.values"
@@ -334,7 +334,7 @@ def _vmap(
     all_first = all(d == 0 for d in pytree.tree_leaves(out_dims))
 
     def batched(*args: Any, **kwargs: Any) -> Any:
-        flat, spec = pytree.tree_flatten(args)
+        flat, spec = pytree.tree_flatten(args, is_leaf=is_ours)
         dims = pytree._broadcast_to_and_flatten(in_dims, spec)
         if dims is not None and any(d is not None for x, d in zip(flat, dims, strict=True) if is_ours(x)):
             return _loop(func, flat, spec, dims, out_dims, randomness, kwargs)
@@ -373,7 +373,7 @@ def _set_apart(tree: Any, call: object) -> tuple[Any, list[Node]]:
         nodes.append(apart(x, call))
         return _Place(len(nodes) - 1)
 
-    return pytree.tree_map(visit, tree), nodes
+    return pytree.tree_map(visit, tree, is_leaf=is_ours), nodes
 
 
 def _put_back(tree: Any, nodes: list[Node], out_dims: Any) -> Any:
@@ -403,7 +403,7 @@ def _loop(
         if state is not None:
             torch.set_rng_state(state)
         items = [x if d is None else _item(x, d % x.ndim, k) for x, d in zip(flat, dims, strict=True)]
-        rows.append(pytree.tree_flatten(func(*pytree.tree_unflatten(items, spec), **kwargs)))
+        rows.append(pytree.tree_flatten(func(*pytree.tree_unflatten(items, spec), **kwargs), is_leaf=is_ours))
     result_spec = rows[0][1]
     to = pytree._broadcast_to_and_flatten(out_dims, result_spec)
     columns = list(zip(*[leaves for leaves, _ in rows], strict=True))
