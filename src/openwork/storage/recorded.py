@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import sys
 from contextlib import ContextDecorator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import UnsupportedError
 
+if TYPE_CHECKING:
+    from .storage import Storage
+
 __all__ = [
     "bare", "is_batched", "is_dual", "is_recorded", "is_transformed", "of_recording", "outside", "refuse_recorded",
+    "structure_of",
     "with_memory",
 ]  # fmt: skip
 
@@ -116,3 +120,8 @@ def refuse_recorded(x: Any) -> None:
         raise UnsupportedError(
             "this operation has no gradient, and an operand requires one\n  help: detach() it, or use torch.no_grad()"
         )
+
+
+def structure_of(s: Storage) -> Storage:
+    """A storage of this one's structure, whose values are not to be read: bare, of a batch any item's."""
+    return s if isinstance(s.values, np.ndarray) else s.with_values(bare(s.values, any_of_batch=True))

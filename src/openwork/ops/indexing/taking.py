@@ -18,6 +18,7 @@ from ...runtime.gradient_hook import differentiable
 from ...runtime.operation import operation
 from ...runtime.single_operand import operand_of
 from ...storage.buffers import Array, address, buffer_of, is_torch, length, to_numpy
+from ...storage.recorded import is_recorded, structure_of
 from ...storage.storage import LARGEST, Storage
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
@@ -236,6 +237,7 @@ def values_at(t: Tensor, mask: Storage, dims: Sequence[int | None] | None = None
     dims: the dimension of the mask that each dimension of `t` is, None for one of extent 1 of which coordinate 0 is
     taken; without, both have the same dimensions. A mask may store an element several times.
     """
+    mask = structure_of(mask) if is_torch(mask.values) and is_recorded(mask.values) else mask
     keys, values = _linear_keys(t)
     source, scalar = operand_of(mask), t._storage.scalar
     out = full(length(mask.values), scalar, t.fill_value, t.values)

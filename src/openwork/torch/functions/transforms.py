@@ -24,13 +24,12 @@ from ...masked.shaping import stack as stack_masked
 from ...masked.tensor import MaskedTensor, wrap
 from ...namespaces import entering
 from ...ops.manipulation.joining import stack
-from ...storage.recorded import outside
+from ...storage.recorded import outside, structure_of
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..gradients.leaves import on_structure
 from ..gradients.nary import over_torch
-from ..gradients.permutation import structure_of
 
 __all__ = ["FUNCTIONS", "Node", "apart", "is_ours", "transform", "whole"]
 

@@ -26,7 +26,7 @@ from ...runtime.conversion.convert import convert as convert_storage
 from ...runtime.conversion.remap import canonical
 from ...runtime.promote import promote
 from ...storage.buffers import as_array, cast, dtype_of, length
-from ...storage.recorded import bare, outside
+from ...storage.recorded import bare, outside, structure_of
 from ...storage.scalars import python_scalar
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
@@ -40,7 +40,6 @@ __all__ = [
     "element_mask",
     "gather_by_numbers",
     "on_values",
-    "structure_of",
     "value_numbers_at",
     "with_value_numbers",
     "without_duplicates",
@@ -50,11 +49,6 @@ __all__ = [
 def detached_storage(s: Storage) -> Storage:
     """The storage with values detached from the graph, which shares the structure's prepared calls."""
     return s if s.library == "numpy" else s.with_values(bare(s.values))
-
-
-def structure_of(s: Storage) -> Storage:
-    """A storage of this structure whose values are not read: detached, of a batch any item's."""
-    return s if s.library == "numpy" else s.with_values(bare(s.values, any_of_batch=True))
 
 
 def without_duplicates(s: Storage) -> Storage:

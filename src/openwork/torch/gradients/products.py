@@ -20,14 +20,13 @@ from ...runtime.contraction import sparse as contraction
 from ...runtime.contraction.sparse import Term
 from ...runtime.semirings import semiring as semiring_of
 from ...storage.buffers import as_array, length
-from ...storage.recorded import is_dual, is_recorded, is_transformed, outside
+from ...storage.recorded import is_dual, is_recorded, is_transformed, outside, structure_of
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from .batched import map_batch
 from .permutation import (
     detached_storage,
     gather_by_numbers,
-    structure_of,
     value_numbers_at,
     with_value_numbers,
     without_duplicates,

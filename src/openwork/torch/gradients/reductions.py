@@ -15,11 +15,11 @@ import torch
 from ...ops.reductions import folds
 from ...ops.reductions.folds import reduced_shape, statement_names, unspecified_counts
 from ...storage.buffers import Array, cast, torch_dtype
-from ...storage.recorded import outside
+from ...storage.recorded import outside, structure_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
-from .permutation import detached_storage, element_mask, structure_of, without_duplicates
+from .permutation import detached_storage, element_mask, without_duplicates
 from .pointwise import DIFFERENTIABLE, with_gradient_of
 from .single_operand import Product, product
 

@@ -32,11 +32,11 @@ from ...runtime.prepared import key_of, recall, remember, sparse_operand
 from ...runtime.promote import compute_scalar
 from ...runtime.strided import Strided, strided
 from ...storage.buffers import Array, as_array, is_torch, length, scalar_of
-from ...storage.recorded import bare, is_recorded, outside
+from ...storage.recorded import bare, is_recorded, outside, structure_of
 from ...storage.storage import Storage
 from .batched import map_batch
 from .launch import PreparedLaunch
-from .permutation import detached_storage, element_mask, structure_of
+from .permutation import detached_storage, element_mask
 from .pointwise import DIFFERENTIABLE, evaluate
 
 __all__ = [

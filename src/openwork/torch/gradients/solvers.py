@@ -17,12 +17,11 @@ from ...linalg import direct, triangular
 from ...ops.manipulation.shaping import reshape
 from ...ops.manipulation.triangles import tril, triu
 from ...storage.buffers import as_array, length, scalar_of
-from ...storage.recorded import bare
+from ...storage.recorded import bare, structure_of
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from .batched import map_batch
-from .permutation import structure_of as structure_of
 from .permutation import without_duplicates
 from .single_operand import Product, _conjugate, _like, product
 

@@ -37,14 +37,13 @@ from ...runtime.launch import bits
 from ...runtime.prepared_moves import is_plain, kept_structure
 from ...runtime.prepared_results import template
 from ...storage.buffers import length
-from ...storage.recorded import outside
+from ...storage.recorded import outside, structure_of
 from ...storage.storage import Storage
 from ...storage.watch import NOTHING
 from ..gradients.permutation import (
     detached_storage,
     element_mask,
     gather_by_numbers,
-    structure_of,
     value_numbers_at,
     without_duplicates,
 )

@@ -19,11 +19,10 @@ from ...ir.index import Assignment
 from ...ir.types import COMPLEX
 from ...runtime.prepared import remember
 from ...storage.buffers import scalar_of
-from ...storage.recorded import bare, is_transformed
+from ...storage.recorded import bare, is_transformed, structure_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ..gradients.launch import PreparedLaunch
-from ..gradients.permutation import structure_of
 from ..gradients.single_operand import (
     Indices,
     Product,

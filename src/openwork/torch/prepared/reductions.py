@@ -19,10 +19,9 @@ from ...ir.index import Access, Assignment
 from ...ir.index import accesses as accesses_of
 from ...runtime.conversion.remap import has_gaps
 from ...storage.buffers import length
-from ...storage.recorded import outside
+from ...storage.recorded import outside, structure_of
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
-from ..gradients.permutation import structure_of
 from ..gradients.single_operand import plain_apply
 
 __all__ = ["recorded_softmax", "recorded_sum"]

@@ -18,12 +18,11 @@ from ...runtime import trace
 from ...runtime.conversion.remap import has_gaps
 from ...runtime.prepared_moves import NEVER, ONCE, is_plain, kept_structure
 from ...storage.buffers import length
-from ...storage.recorded import outside
+from ...storage.recorded import outside, structure_of
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from ...storage.watch import NOTHING, watch
-from ..gradients.permutation import structure_of
 
 __all__ = ["keep_spgemm", "prepared_spgemm"]
 
