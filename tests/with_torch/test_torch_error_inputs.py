@@ -32,7 +32,10 @@ BROADER = {
     "*trap* *bool": "booleans are counted",
     "nn.functional.nll_loss argument 2: *": "the weights are promoted",
     "to_sparse argument 1: no argument": "the layout of no name is COO",
-    "to argument 3: *": "non_blocking plays no part on a CPU",
+    "to argument [2-5]: *": "copy is a truth value; non_blocking on a CPU and memory_format play no part",
+    "to argument 0: a rank more": "memory_format plays no part",
+    "nansum *complex128": "a complex number is missing where a part is NaN, as NumPy's",
+    "nanmean *complex128": "a complex number is missing where a part is NaN, as NumPy's",
     "where argument 1: *": "a condition of numbers holds where they are not 0, as NumPy's",
 }
 """What is no error here, as `operation call` with wildcards, and what it is instead."""

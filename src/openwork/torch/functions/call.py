@@ -98,7 +98,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             raise error
         try:
             result = operation(*args, **kwargs)
-        except (TypeError, AttributeError, ValueError, IndexError, KeyError, RuntimeError, MemoryError) as raised:
+        except Exception as raised:
             explain(name, raised, args)
             if type(raised).__module__ == "builtins" and name not in _OF_GRAPHS:
                 error = refused(function, args, kwargs) if error is None else error

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from ... import linalg
-from ...errors import ShapeError, UnsupportedError
+from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...ops import creation
 from ...ops.axes import axis_of
 from ...ops.elementwise.maps import elementwise
@@ -153,6 +153,13 @@ def cov(t: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any =
         return cov(rows, correction=correction, fweights=fweights, aweights=aweights)
     t = _as_floating(t)
     factors = [_dense(w) for w in (fweights, aweights) if w is not None]
+    for w, real in ((w, w is aweights) for w in (fweights, aweights) if w is not None):
+        if tuple(w.shape) != t.shape[1:]:
+            raise ShapeError(f"cov: weights of shape {tuple(w.shape)}\n  expected: {t.shape[1:]}, one for each column")
+        if w.dtype.is_floating_point is not real or w.dtype == torch.bool:
+            raise DTypeError(
+                f"cov: {'a' if real else 'f'}weights of {w.dtype}\n  expected: {'real' if real else 'whole'} numbers"
+            )
     for w in factors:
         if bool((w < 0).any()):
             raise ValueError(f"cov: a weight of {w.min().item()}\n  expected: none below 0")
@@ -393,7 +400,8 @@ FUNCTIONS.update(
         "new_ones": _new_constant(1),
     }
 )
-for _name in ("sum", "prod", "mean", "any", "all"):
+torch_function("mean")(_reducer("mean"))  # of whole numbers torch has none
+for _name in ("sum", "prod", "any", "all"):
     torch_function(_name)(checked(_reducer(_name)))
 
 

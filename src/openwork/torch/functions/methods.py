@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ...errors import DTypeError
 from ...runtime.gradient_hook import any_dense_gradient
 from ...tables import TORCH
 from ...tensor.tensor import Tensor
@@ -33,7 +34,7 @@ RESHAPING = frozenset(("t", "transpose", "swapaxes", "swapdims", "squeeze", "uns
 def method(t: Tensor, name: str) -> Callable[..., Any] | None:
     """The method `t.name` where torch's tensors have it, else None."""
     if name in DTYPES:
-        return lambda **_: t.astype(DTYPES[name], copy=False)
+        return partial(_cast, t, name)
     if not hasattr(torch.Tensor, name) or name in NOT_METHODS:
         return None
     base_name = name.removesuffix("_")
@@ -50,6 +51,13 @@ def method(t: Tensor, name: str) -> Callable[..., Any] | None:
     if base_name in RESHAPING:
         return lambda *args, **options: _reshape_in_place(t, function(*args, **options))
     return lambda *args, **options: t._assign_result(name, function(*args, **options))
+
+
+def _cast(t: Tensor, name: str, memory_format: Any = None, **options: Any) -> Any:
+    """The elements in the dtype that a method is named after; a memory format plays no part."""
+    if options:
+        raise DTypeError(f"{name}: no argument {next(iter(options))!r}\n  expected: memory_format alone")
+    return t.astype(DTYPES[name], copy=False)
 
 
 def _reshape_in_place(t: Tensor, result: Tensor) -> Tensor:

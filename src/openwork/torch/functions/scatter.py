@@ -27,7 +27,7 @@ from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary
 from ..gradients.permutation import apply_move
 from .registry import FUNCTIONS, torch_function
-from .shapes import broadcast_tensors, index_vector, within
+from .shapes import broadcast_tensors, index_vector, whole, within
 
 __all__ = ["set_elements"]
 
@@ -254,7 +254,7 @@ def index_reduce(t: Tensor, dim: int, index: Any, source: Any, reduce: str, *, i
 def put(t: Tensor, index: Any, source: Any, accumulate: bool = False) -> Any:
     """`t` with elements of `source` set, or added, at row-major places."""
     _same_dtype(t, source, "put")
-    flat, index = shaping.reshape(t, (-1,)), _dense_index(index)
+    flat, index = shaping.reshape(t, (-1,)), whole(_dense_index(index), "put")
     if index.numel() != (source.size if isinstance(source, Tensor) else source.numel()):
         raise ShapeError(f"put: {index.numel()} places, a source of shape {tuple(source.shape)}\n  expected: as many")
     if not index.numel():

@@ -143,10 +143,16 @@ def repeat(t: Tensor, *repeats: Any) -> Tensor:
     return repetition.tile(t, counts)
 
 
-def index_vector(index: Any, operation: str) -> Any:
-    """An index of at most one dimension as a vector; ShapeError for more, DTypeError for one of another dtype."""
+def whole(index: Any, operation: str) -> Any:
+    """An index, as given. Raises DTypeError for one that is not of whole numbers in torch's two dtypes of indices."""
     if index.dtype not in (torch.int32, torch.int64):
         raise DTypeError(f"{operation}: an index of {index.dtype}\n  expected: torch.int64 or torch.int32")
+    return index
+
+
+def index_vector(index: Any, operation: str) -> Any:
+    """An index of at most one dimension as a vector; ShapeError for more, DTypeError for one of another dtype."""
+    whole(index, operation)
     if index.ndim > 1:
         raise ShapeError(f"{operation}: an index of shape {tuple(index.shape)}\n  expected: a vector")
     return index.reshape(-1)
@@ -185,7 +191,8 @@ def _index_select(t: Tensor, dim: int, index: Any) -> Tensor:
 def take_along_dim(t: Any, indices: Any, dim: int | None = None) -> Tensor:
     """For each place of `indices` the element of that coordinate; of the elements in row-major order without `dim`."""
     if dim is None:
-        return take(t, indices.reshape(-1))
+        flat = indices.to_dense() if isinstance(indices, Tensor) else indices
+        return take(t, within(whole(flat, "take_along_dim").reshape(-1), math.prod(t.shape), "take_along_dim"))
     return take_along_axis(t, indices, axis=dim)
 
 
