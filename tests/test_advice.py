@@ -9,6 +9,7 @@ import pytest
 
 import openwork as ow
 from openwork.advice.advise import OPERATIONS
+from openwork.advice.facts import facts_of
 from openwork.cli import main
 
 BAND = np.eye(60) + np.eye(60, k=1) + np.eye(60, k=-1)
@@ -25,6 +26,10 @@ def test_every_sensible_format_is_measured() -> None:
     assert "100%" not in advice["bsr(2, 2)"].why
     assert "of 3 diagonals" in advice["dia"].why
     assert "as it is" in advice["csr"].why
+    gaps = BAND * (np.arange(60) % 4 > 0)[:, None] * (np.arange(60) % 3 > 0)
+    facts = facts_of(ow.asarray(gaps, format="coo")).why
+    assert facts["dcsr"].startswith("25% of the rows are empty")
+    assert facts["dcsc"].startswith("33% of the columns are empty")
     assert str(advice).splitlines()[0] == f"A @ x of 60 x 60, 178 elements; best: {advice.best}"
     assert "<table>" in advice._repr_html_()
     with pytest.raises(KeyError, match="csr"):

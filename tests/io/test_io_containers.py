@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import openwork as ow
 from openwork import faults
 from openwork.io.binary import parquet
 from openwork.io.containers.chunked import Chunked
+from openwork.io.containers.hdf5 import _HeldErrors
 
 ENDINGS = (".h5ad", ".bsp.h5", ".h5", ".petsc", ".parquet")
 NEEDS = {".h5ad": "h5py", ".bsp.h5": "h5py", ".h5": "h5py", ".parquet": "pyarrow"}
@@ -535,6 +537,17 @@ def test_a_wrong_bit_is_an_error_or_nowhere(tmp_path: Path, name: str, compress:
             found += 1
             assert name in str(error)  # noqa: PT017
     assert found > 20
+
+
+def test_files_under_hdf5_have_the_length_that_was_set(tmp_path: Path) -> None:
+    with _HeldErrors(str(tmp_path / "a")) as file:
+        for written, length in ((b"0123456789", 4), (b"56", 6), (b"", 9)):
+            file.write(written)
+            assert file.truncate(length) == length
+            assert (file.seek(0, os.SEEK_END), os.path.getsize(tmp_path / "a")) == (length, length)
+        assert file.truncate() == 9
+        file.error = OSError("no space left")
+        assert (file.truncate(2), file.seek(-1, os.SEEK_END), os.path.getsize(tmp_path / "a")) == (2, 1, 9)
 
 
 def test_damage_of_hdf5_names_the_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

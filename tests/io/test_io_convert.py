@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,19 @@ def test_slots_and_disks_that_are_too_small(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(ow.SizeError, match=r"positions of .*\n  expected: 2000 bytes at most"):
             ow.convert(tmp_path / "a.ow", tmp_path / "b.ow", format=format, memory=1500)
         assert os.listdir(tmp_path) == ["a.ow"]
+    for format in ("dia", "bitmap"):
+        room = 2000
+        while True:  # a disk with just the bytes that the last refusal asked for, until it has enough
+            monkeypatch.setattr(shutil, "disk_usage", lambda folder, room=room: free._replace(free=room))
+            try:
+                ow.convert(tmp_path / "a.ow", tmp_path / "b.ow", format=format, memory=1500)
+            except ow.SizeError as error:
+                asked = int(re.findall(r"take (\d+) bytes", str(error))[0])
+                assert asked > room
+                room = asked
+            else:
+                break
+        np.testing.assert_array_equal(ow.read(tmp_path / "b.ow").to_numpy(), matrix().to_numpy())
 
 
 @pytest.mark.parametrize("memory", [3000, 1 << 20])

@@ -195,7 +195,11 @@ def test_small_ones() -> None:
         one = make(ow.asarray(np.array([[4.0]])).asformat("csr"))
         np.testing.assert_allclose(one.solve(np.array([2.0])), [0.5])
         assert one.solve(np.ones((1, 0))).shape == (1, 0)
-    assert linalg.splu(ow.zeros((0, 0), format="csr")).L.shape == (0, 0)
+    for make in (linalg.splu, linalg.spilu):
+        lu = make(ow.zeros((0, 0), format="csr"))
+        assert (lu.L.shape, lu.U.shape, lu.nnz) == ((0, 0), (0, 0), 0)
+        for order in (lu.perm_r, lu.perm_c):
+            assert (order.shape, order.dtype) == ((0,), np.int32)
     twice = ow.sparse_coo_tensor(np.array([[0, 0, 1], [0, 0, 1]]), np.array([1.0, 3.0, 2.0]), (2, 2))
     np.testing.assert_allclose(linalg.ic0(twice).solve(np.array([4.0, 2.0])), [1, 1])
 

@@ -47,6 +47,9 @@ def test_shapes(rank: int, spec: str) -> None:
     agree(m.reshape(2, -1), a.reshape(2, -1))
     agree(m.T, a.T)
     assert np.shares_memory(m.T.values, m.values)
+    if rank > 1:
+        agree(m.mT, np.ma.swapaxes(a, -1, -2))
+        assert np.shares_memory(m.mT.values, m.values)
     agree(m.T.T + m, a + a)
     both = [reference(np.flip(x.data, 0), np.flip(~x.mask, 0)) for x in (a,)]
     agree(m.flip(0), both[0])

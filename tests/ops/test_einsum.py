@@ -256,9 +256,13 @@ def test_tensordot_outer_kron_vecdot() -> None:
         a, b = tensor(dense_array(left, 1), "csf"), tensor(dense_array(right, 2), "coo")
         same(kron(a, b), np.kron(a.to_numpy(), b.to_numpy()))
         same(outer(a, b), np.outer(a.to_numpy(), b.to_numpy()))
-    a, b = tensor(dense_array((3, 4), 1), "csc"), tensor(dense_array((3, 4), 2), "csr")
+    a, b = tensor(dense_array((3, 4), 1, density=0.8), "csc"), tensor(dense_array((3, 4), 2, density=0.7), "csr")
     same(vecdot(a, b), (a.to_numpy() * b.to_numpy()).sum(-1))
     same(vecdot(a, b, axis=0), (a.to_numpy() * b.to_numpy()).sum(0))
+    for left, right in ((a * (1 + 2j), b), (a, b * (2 - 1j)), (a * (1 + 2j), b * (2 - 1j))):
+        for axis in (0, 1):
+            same(vecdot(left, right, axis=axis), np.vecdot(left.to_numpy(), right.to_numpy(), axis=axis))
+            same(vecdot(left.to_numpy(), right, axis=axis), np.vecdot(left.to_numpy(), right.to_numpy(), axis=axis))
     assert kron(b, b).format == ow.format("csr")
     with pytest.raises(ShapeError, match="do not pair"):
         tensordot(a, b, axes=([0], [1]))

@@ -378,6 +378,9 @@ def test_powers_of_truths_and_sums_in_single() -> None:
             function(t, negative)
     s = ow.asarray(np.where(RNG.random((40, 50)) < 0.5, RNG.random((40, 50)), 0).astype("float32"), format="csr")
     both(lambda A: ow.sum(A * A), s)
+    for dtype, large in (("float32", 4096), ("float16", 64)):  # a sum in that type loses ones
+        one = ow.asarray(np.array([[large] + [1] * 1000], dtype), format="csr")
+        assert ow.fused(lambda A: ow.sum(A * A))(one) == large * large + 1000
 
 
 def test_programs_hold_no_operands_and_are_kept_by_structure() -> None:

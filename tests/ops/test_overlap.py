@@ -127,6 +127,14 @@ def test_long_rows_are_cut(spec: str, rows: tuple[int, ...]) -> None:
     ):  # fmt: skip
         for threads in (1, 2, 7):
             same(results(threads, operation), want)
+    other = t.with_values(2 * t.values)  # of the structure whose launches were kept
+    for operation, want in (
+        (lambda: other @ x, array @ x),
+        (lambda: other @ wide, array @ wide),
+        (lambda: ow.sum(other, axis=1), array.sum(1)),
+    ):
+        for threads in (7, 2):
+            same(results(threads, operation), 2 * want)
     v = dense_array((4, 300), 7, density=1)
     same(results(2, lambda: ow.sddmm(t, u, v)), np.where(array != 0, u @ v, 0))
     launches = dict(ow.explain(ow.matmul, t, x).steps[-1].facts)["parallel"]

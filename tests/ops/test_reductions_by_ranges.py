@@ -63,6 +63,10 @@ def test_matrices(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
         check(t, x, ("nanvar", *(("nanstd", "nansum", *real) if real else ())), (None, 0, 1))
         x[:, 1] = 0
         check(ow.asarray(x, format=spec.removesuffix(".T")), x, real[:2], (None, 0, 1))
+        if spec == "csr" and real:
+            for few in (np.where(x == 0, np.nan, x), np.where(x > 0, x, np.nan), np.where(x < 0, x, np.nan)):
+                few[:, 0] = np.where(np.arange(16) % 2, np.inf, -np.inf)  # the last that there are
+                check(ow.asarray(few, format=spec, fill_value=np.nan), few, real[:2], (None, 0, 1))
 
 
 FOLDED = ("sum", "mean", "max", "any", "var", "std", "argmax", "count_nonzero")

@@ -282,6 +282,11 @@ def test_reads_of_slices_cover_what_the_slice_is_made_of() -> None:
         ("crd_1", first, last),
         ("values", first, last),
     ]
+    s = ow.asarray(X, format="ell(8)")._storage
+    assert list(leading_slice.slice_reads(s, 2, 5)) == [("crd_1", 16, 40), ("values", 16, 40)]
+    s = ow.asarray(X, format="bsr(7, 2)")._storage
+    count = int(s.pos[1][1])  # type: ignore[index]
+    assert list(leading_slice.slice_reads(s, 2, 5)) == [("pos_1", 0, 2), ("crd_1", 0, count), ("values", 0, 14 * count)]
 
 
 def test_small_tensors_are_one_range() -> None:

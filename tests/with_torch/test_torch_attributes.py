@@ -44,6 +44,10 @@ def test_attributes_are_those_of_torchs_tensors() -> None:
         assert t.data.requires_grad is False, name
         if name == "dense":
             assert (t.stride(), t.stride(-1)) == (theirs.stride(), 1)
+            with pytest.raises(IndexError, match="stride: axis 9 is out of bounds"):
+                t.stride(9)
+            with pytest.raises(ow.DTypeError, match="stride: dim is an integer"):
+                t.stride(0.5)
             continue
         assert t._nnz() == theirs._nnz(), name
         values = theirs._values() if theirs.is_sparse else theirs.values()

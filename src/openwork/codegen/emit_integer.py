@@ -214,7 +214,6 @@ def _ramp(b: Builder, t: Type, x: str) -> str:
 
 def _pow(b: Builder, t: Type, x: str, y: str) -> str:
     """Repeated squaring, wrapping; a negative exponent gives 1 / (x ** -y) truncated (0 unless x is 1 or -1)."""
-    scalar = Type(t.scalar)
     text = register_type(t.scalar)
     name = f"ow.pow.{t.scalar}"
     if name not in b.helpers:
@@ -223,7 +222,7 @@ def _pow(b: Builder, t: Type, x: str, y: str) -> str:
         ).replace("TYPE", text)
     lanes = range(t.lanes)
     out = [b.call(text, name, (text, b.lane(x, t, i)), (text, b.lane(y, t, i))) for i in lanes]
-    return out[0] if t == scalar else b.gather_lanes(out, t)
+    return b.gather_lanes(out, t)
 
 
 _POW_UNSIGNED = "br label %head"

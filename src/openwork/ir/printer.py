@@ -146,9 +146,9 @@ def _converted(value: Expr, to: Type) -> str:
 
 
 def _condition(value: Expr) -> str:
-    """The text of `value` where the reader converts to bool anyway."""
+    """The text of a single `value` where the reader converts to bool anyway."""
     match value:
-        case Cast(arg, type) if ops.cast(arg, type) == value and arg.type.lanes == 1:
+        case Cast(arg, type) if ops.cast(arg, type) == value:
             return show(arg)
     return show(value)
 

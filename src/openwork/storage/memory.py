@@ -55,9 +55,9 @@ class _Block:
         self.address = int(np.frombuffer(self.pages, np.uint8).__array_interface__["data"][0])
 
     def forget(self, begin: int) -> None:
-        """Release the memory of the pages from byte `begin` on, until they are written to again."""
+        """Release the memory of the pages from byte `begin` on, the last included, until they are written to again."""
         begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
-        if begin < self.size and _FORGET is not None:
+        if _FORGET is not None:
             self.pages.madvise(_FORGET, begin, self.size - begin)
 
 

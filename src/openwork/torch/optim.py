@@ -178,8 +178,6 @@ class SGD(_ByRows):
         buffer = gradient.clone() if buffer is None else _sum(buffer * momentum, dampened)
         state["momentum_buffer"] = buffer
         change = _sum(buffer * momentum, gradient) if group["nesterov"] else buffer
-        if grad.is_sparse and not change.is_sparse:
-            change = change.to_sparse(grad.sparse_dim())  # the buffer is dense since a gradient was
         p.add_(change, alpha=-lr)
         return None
 

@@ -45,7 +45,7 @@ def lower_short_rows(lowering: _SingleOperand, block: Block, walk: Walk) -> None
 class _ShortRows:
     def __init__(self, lowering: _SingleOperand, walk: Walk) -> None:
         self.lowering, self.walk, self.nest = lowering, walk, lowering.nest
-        self.level, self.leaf = (level.format.functions for level in self.nest.levels[walk.depth : walk.depth + 2])
+        self.level, self.leaf = (level.format.functions for level in self.nest.levels[walk.depth :])
         self.variable = "q" if self.nest.is_walked(walk) else "c"
 
     def edge(self, x: Expr) -> Expr:

@@ -149,7 +149,7 @@ def _shares(plan: SumSchedule, cuts: list[int], size: int, storages: tuple[Stora
         return chunks, 0
     if first is not None and any(k == 0 for d in plan.kept for k, _ in plan.loops.inverse[d]):
         return chunks, 0
-    if chunks > 1 and size * chunks > sum(s.nse for s in storages):
+    if size * chunks > sum(s.nse for s in storages):
         chunks = 1
     return chunks, size
 

@@ -176,12 +176,7 @@ class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
         result = run(spec, values, dense)
-        tangents = (
-            torch.autograd.forward_ad._current_level >= 0 or torch._C._functorch.maybe_current_level() is not None
-        )
-        if not result._is_view():
-            return result
-        return result.clone() if tangents else result.data  # torch takes no tangents of views, and no in-place forms
+        return result.data if result._is_view() else result  # torch takes no tangents of views, and no in-place forms
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
