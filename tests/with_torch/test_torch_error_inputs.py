@@ -161,3 +161,17 @@ def test_an_error_of_ours_goes_before_that_of_torch() -> None:
     t = ow.asarray(torch.eye(5), format="csr")
     with pytest.raises(ow.errors.ShapeError, match="topk: k=9 of an extent of 5"):
         torch.topk(t, 9)
+
+
+def test_index_select_of_rank_0() -> None:
+    for x, convert in ((torch.tensor(3.0), ow.asarray), (torch.tensor(3.0), lambda x: ow.asarray(x.numpy()))):
+        t = convert(x)
+        assert float(t.index_select(-1, torch.tensor([0]))) == 3
+        assert float(t.index_select(0, torch.tensor(0))) == 3
+        with pytest.raises(ow.ShapeError, match="index_select: 2 coordinates"):
+            t.index_select(0, torch.tensor([0, 0]))
+        for dim, index in ((0, [1]), (1, [0])):
+            with pytest.raises(IndexError):
+                t.index_select(dim, torch.tensor(index))
+    with pytest.raises(IndexError):
+        torch.index_select(ow.asarray(torch.tensor(3.0)), 0, torch.tensor([1]))

@@ -31,7 +31,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "block_diag": (lambda a, b: torch.block_diag(a, b, OTHER), (DENSE, DENSE[:1])),
     "index_fill of rank 0": (lambda a: torch.index_fill(a, 0, AT, 2.0), (THREE,)),
     "index_add of rank 0": (lambda a: torch.index_add(a, 0, AT, torch.tensor(2.0)), (THREE,)),
-    "index_select of rank 0": (lambda a: torch.index_select(a, 0, AT), (THREE,)),
+    "index_select of rank 0": (lambda a: a.index_select(0, AT), (THREE,)),  # torch_geometric replaces the function
     "index_reduce of nothing": (
         lambda a: torch.index_reduce(a, 0, AT[:0], OTHER[:0], "mean"), (DENSE,)
     ),

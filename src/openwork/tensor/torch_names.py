@@ -187,8 +187,14 @@ class TorchNames:
             raise ShapeError(
                 f"index_select: an index of shape {tuple(index.shape)}\n  expected: a vector\n  help: take"
             )
-        d = _axis(dim, _me(self).ndim, "index_select")
-        return take(_me(self), index.reshape(-1) if hasattr(index, "reshape") else index, axis=d)
+        me, vector = _me(self), index.reshape(-1) if hasattr(index, "reshape") else index
+        d = _axis(dim, max(me.ndim, 1), "index_select")
+        if me.ndim:
+            return take(me, vector, axis=d)
+        if len(vector) != 1:
+            raise ShapeError(f"index_select: {len(vector)} coordinates of a tensor of rank 0\n  expected: one, 0")
+        one: Tensor = take(me.reshape((1,)), vector, axis=0).reshape(())
+        return one
 
     def to_sparse(
         self, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Sequence[int] | None = None,

@@ -180,7 +180,7 @@ def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Ten
 
 def _index_select(t: Tensor, dim: int, index: Any) -> Tensor:
     if not t.ndim:
-        return t
+        return t.index_select(dim, within(index_vector(index, "index_select"), 1, "index_select"))
     index = index.to_dense() if isinstance(index, Tensor) else index
     index = index_vector(index, "index_select")
     within(index, t.shape[axis_of(dim, t.ndim, "index_select")], "index_select")
