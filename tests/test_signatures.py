@@ -23,6 +23,12 @@ FILE = Path(__file__).with_name("signatures.txt")
 _PLACE = re.compile(r" at 0x[0-9a-f]+")
 
 
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "openwork.compat.scipy_sparse"])  # that one is SciPy's
+def test_a_name_that_is_not_there_names_the_module(module: str) -> None:
+    with pytest.raises(AttributeError, match=rf"^module '{re.escape(module)}' has no attribute 'qqqqqq'"):
+        import_module(module).qqqqqq  # noqa: B018
+
+
 def public(module: Any) -> Iterator[tuple[str, Any]]:
     """Names and values of what is callable and ours, methods under `Class.name`."""
     for name in sorted({*module.__all__, *(n for n in dir(module) if not n.startswith("_"))}):

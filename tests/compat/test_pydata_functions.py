@@ -219,6 +219,9 @@ def test_numbers_of_no_dimension() -> None:
         assert (float(x), int(x), complex(x), bool(x), operator.index(x), x.shape) == (3.0, 3, 3, True, 3, ())
         assert x.reshape((1, 1)).todense().tolist() == [[3.0]]
         assert (x + 1).todense() == 4.0
+    for count in (1, 2, 3):
+        single = sparse.COO(np.zeros((0, count), np.intp), np.arange(1.0, count + 1), shape=())
+        assert (single.coords.shape, single.data.tolist()) == ((0, 1), [count * (count + 1) / 2])
     zero = sparse.COO(np.array([], np.intp).reshape(0, 0), np.array([]), shape=(), fill_value=2.0)
     assert (zero.nnz, float(zero)) == (0, 2.0)
     with pytest.raises(TypeError, match="unsized"):

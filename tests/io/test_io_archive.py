@@ -113,6 +113,7 @@ OWN = [
     ({"crd_1": None}, "the array 'crd_1' is missing"),
     ({"openwork": np.array(1.5)}, "the version of the layout, is 1.5"),
     ({"openwork": np.array(-1)}, "the version of the layout, is -1"),
+    ({"openwork": np.array(0)}, "the version of the layout, is 0"),
     ({"openwork": np.array([1, 1])}, "openwork.npy is not one number"),
     ({"scalar": np.array("f16")}, "values.npy has shape (5,) and dtype float64; expected one dimension of float16"),
     ({"scalar": np.array("q7")}, "scalar.npy names 'q7'; known: "),
@@ -291,6 +292,18 @@ def test_diagonals_of_scipy(tmp_path: Path, shape: tuple[int, int], width: int) 
     assert back.format == "dia"
     np.testing.assert_array_equal(back.toarray(), a.toarray())
     assert ow.read(tmp_path / "b.npz").format == t.format
+
+
+def test_few_diagonals_of_large_matrices_of_scipy(tmp_path: Path) -> None:
+    """What is mostly outside, or not there, takes no memory for the shape."""
+    sparse = pytest.importorskip("scipy.sparse")
+    n = 1 << 40
+    for offsets, places in (([], []), ([0], [(0, 0), (1, 1)]), ([-3], [(3, 0), (4, 1)]), ([2, 0], [(0, 0), (1, 1)])):
+        a = sparse.dia_array((np.arange(1.0, 1 + 2 * len(offsets)).reshape(len(offsets), 2), offsets), shape=(n, n))
+        sparse.save_npz(tmp_path / "a.npz", a)
+        t = ow.read(tmp_path / "a.npz").asformat("coo")
+        assert t.shape == (n, n)
+        assert [tuple(int(c) for c in x) for x in t.indices().T] == places
 
 
 @pytest.mark.parametrize("format", ["dia", "(i, j) -> (j - i : compressed, j : range)"])

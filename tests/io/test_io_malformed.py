@@ -89,6 +89,7 @@ MESSAGES = [
         "line 4: expected a Fortran format such as (16I5), got (3Q2)",
     ),
     ("what.ever", "hello world\n", "neither its name nor its beginning says what it is"),
+    ("what.ever", "hello world\n", ".edgelist .edges .rb"),  # of Rutherford and Boeing's many endings one
 ]
 
 

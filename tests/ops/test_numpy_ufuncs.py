@@ -188,6 +188,7 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda a: np.gcd(a, a), ow.DTypeError, "gcd does not take"),
     (lambda a: np.add.at(a.astype(np.int64), 0, 1.5), ow.DTypeError, "add.at"),
     (lambda a: np.matmul(a, a.T, axes=[(0, 1)] * 3), ow.UnsupportedError, "axes="),
+    (lambda a: np.vecdot(a, a, axes=[1, 1, ()]), ow.UnsupportedError, "vecdot, axes= does not take a Tensor"),
 ]
 
 

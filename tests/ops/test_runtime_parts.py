@@ -289,6 +289,17 @@ def test_reads_of_slices_cover_what_the_slice_is_made_of() -> None:
     assert list(leading_slice.slice_reads(s, 2, 5)) == [("pos_1", 0, 2), ("crd_1", 0, count), ("values", 0, 14 * count)]
 
 
+def test_joined_indices_that_do_not_fit_are_none() -> None:
+    part = (
+        ow.sparse_coo_tensor(np.array([[0, 5], [1, 0]], np.int32), np.ones(2), (1 << 30, 2)).asformat("dcsr")._storage
+    )
+    joined = leading_slice.join_outer([part])
+    assert joined is not None
+    assert scalar_name(part.crd[0].dtype) == "i32"  # type: ignore[union-attr]
+    assert leading_slice.join_outer([part, part]) is None
+    assert leading_slice.join_outer([part] * 3) is None
+
+
 def test_small_tensors_are_one_range() -> None:
     s = ow.asarray(X, format="csr")._storage
     assert list(outer_ranges.outer_ranges(s)) == [(0, 0, s)]

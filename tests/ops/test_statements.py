@@ -274,6 +274,18 @@ def test_dense_factors_are_sampled_at_a_wide_mask() -> None:
     assert [float(scaled[7, 1]), float(scaled[5, 7])] == [10, 58]
 
 
+def test_products_with_a_number_have_its_dtype_under_masks() -> None:
+    given = {n: ow.asarray(x.astype(np.int64), format="csr") for n, x in (("A", A), ("B", B), ("M", M))}
+    for scale in (1, 1.0, 2.5, 1j):
+        text = f"A[i, j] * B[j, k] * {scale}"
+        if scale == 1j:
+            text, given["s"] = "A[i, j] * B[j, k] * s", 1.0 + 0j
+        got, whole = (ow.evaluate(f"R{mask}[i, k] += {text}", **given) for mask in ("<M>", "<~M>"))
+        assert got.dtype == whole.dtype == np.result_type(np.int64, type(scale))
+        want = np.rint(A @ B) * (1.0 if scale == 1j else scale)
+        np.testing.assert_allclose(got.to_numpy() + whole.to_numpy(), want)
+
+
 def test_a_largest_over_torch() -> None:
     torch = pytest.importorskip("torch")
     T = ow.asarray(torch.eye(3, dtype=torch.float64), format="csr")

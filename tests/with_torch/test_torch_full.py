@@ -132,6 +132,16 @@ def test_methods_and_attributes(name: str) -> None:
     assert torch.equal(*gradients)
 
 
+def test_answers_that_are_no_tensors() -> None:
+    t, mine, _ = full("csr")
+    for function in (torch.is_same_size, torch.equal, torch.allclose):
+        assert function(t, t) is True
+    assert torch.numel(t) == mine.numel()
+    assert torch.is_floating_point(t) is True
+    assert torch.is_complex(t) is False
+    assert torch.is_nonzero(t[0, 0]) is bool(mine[0, 0])
+
+
 @pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", ["csr", "ragged bsr"])
 def test_double_backward(layout: str) -> None:

@@ -121,10 +121,7 @@ class PreparedCall:
         launch(self.prepared.executable, words, self.bounds, self.prepared.schedule.parallel)
 
     def start_one(self, values: int, dense: int, out: int) -> None:
-        """`start` with one dense operand."""
-        if self.short is not None:
-            self.end(self.short(values, dense, out))
-            return
+        """`start` with one dense operand, of a call that is not short."""
         if self.single_slots is None or self.range is None:
             self.start(values, (dense,), out)
             return
