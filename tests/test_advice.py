@@ -27,9 +27,11 @@ def test_every_sensible_format_is_measured() -> None:
     assert "of 3 diagonals" in advice["dia"].why
     assert "as it is" in advice["csr"].why
     gaps = BAND * (np.arange(60) % 4 > 0)[:, None] * (np.arange(60) % 3 > 0)
-    facts = facts_of(ow.asarray(gaps, format="coo")).why
-    assert facts["dcsr"].startswith("25% of the rows are empty")
-    assert facts["dcsc"].startswith("33% of the columns are empty")
+    facts = facts_of(ow.asarray(gaps, format="coo"))
+    assert facts.why["dcsr"].startswith("25% of the rows are empty")
+    assert facts.why["dcsc"].startswith("33% of the columns are empty")
+    for name in ("csr", "csc", "dcsr", "coo", "dia"):
+        assert facts.nbytes[name] == ow.asarray(gaps, format=name).nbytes, name
     assert str(advice).splitlines()[0] == f"A @ x of 60 x 60, 178 elements; best: {advice.best}"
     assert "<table>" in advice._repr_html_()
     with pytest.raises(KeyError, match="csr"):

@@ -47,6 +47,8 @@ def test_a_sound_kernel_is_returned() -> None:
         ((Let("for", ZERO),), "'for' is not a name"),
         ((Let("x", Var("m", I64)),), "'m' is not bound here, used as i64\n  x = m"),
         ((Let("x", Var("n", F64)),), "'n' is i64, used as f64"),
+        ((Let("x", Cast(Var("m", F64), I64)),), "'m' is not bound here, used as f64"),
+        ((Let("x", Cast(Load("A", ONE, F64), I64)),), "index of type f64 for f64: 1.0"),
         ((For("i", ZERO, N, (Let("x", ZERO),)), Let("y2", Var("x", I64))), "'x' is not bound here"),
         ((Let("x", ZERO), Assign("x", ZERO)), "'x' is not a Mut\n  x = 0"),
         ((Mut("x", ZERO), Assign("x", ONE)), "'x' is i64, got f64"),

@@ -21,6 +21,18 @@ Pair = tuple[Any, Any]
 FORMATS = ("dense", "csr", "coo", "csc", "bsr(2, 2)", "dia")
 
 
+@pytest.mark.parametrize("spec", ["csr", "(i, j) -> (i : compressed, j : bitmap)", "coo", "bitmap"])
+def test_functions_lifted_to_masks_that_differ(spec: str) -> None:
+    (x, there), (y, here) = arrays((6, 9), seed=1), arrays((6, 9), seed=2)
+    there[1], here[[0, 4]] = False, False
+    m, n = made(x, there, "csr").asformat(ow.format(spec, 2)), made(y, here, "csr").asformat(ow.format(spec, 2))
+    for how, bits in (("intersection", there & here), ("union", there | here)):
+        got = ow.masked.lift(np.hypot, [m, n], "hypot", how)
+        want = np.where(there & here, np.hypot(x, y), np.where(there, x, y))
+        np.testing.assert_array_equal(got.get_mask().to_numpy(), bits)
+        np.testing.assert_allclose(got.filled(-1).to_numpy(), np.where(bits, want, -1))
+
+
 def reference(e: Expression, given: Mapping[str, Pair]) -> Pair:
     """The values and the bits of an expression."""
     if isinstance(e, Access):

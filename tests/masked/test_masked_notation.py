@@ -219,6 +219,17 @@ def test_extents_beyond_what_is_dense() -> None:
         ow.evaluate("C[i, k] += A[i, j] * S[j, k]", A=m, S=ow.asarray(np.eye(10), format="csr").T @ m.specified.T)
 
 
+def test_products_with_sparse_tensors_may_be_as_large_as_both() -> None:
+    """A result of 90,000 elements, which a few thousand of the operands allow."""
+    bits = np.zeros((300, 300), bool)
+    bits[np.arange(300)[:, None], (np.arange(300)[:, None] + np.arange(7)) % 300] = True
+    m = ow.masked_tensor(np.ones((300, 300)), bits).asformat("csr")
+    t = ow.asarray(bits * np.arange(1.0, 301), format="csr")
+    got = ow.masked.einsum("ij,jk->ik", m, t)
+    assert got.nse == 90_000
+    np.testing.assert_array_equal(got.filled(-1).to_numpy(), bits.astype(float) @ t.to_numpy())
+
+
 def test_fill_values_are_values() -> None:
     filled = ow.asarray(PLAIN["X"], format="csr", fill_value=PLAIN["X"][0, 0])
     text = "R[k, i] += A[i, j] * X[j, k]"

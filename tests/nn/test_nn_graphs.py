@@ -37,6 +37,11 @@ def test_normalized_adjacency(format: str, self_loops: bool) -> None:
 
 
 def test_normalized_adjacency_of_other_values_and_its_gradient() -> None:
+    turned = ow.asarray(np.array([[0, 2 + 1j], [2 - 1j, 0]]), format="csr")
+    scale = np.diag(turned.to_numpy().sum(1) ** -0.5)
+    np.testing.assert_allclose(
+        normalized_adjacency(turned, False).to_dense().numpy(), scale @ turned.to_numpy() @ scale
+    )
     pattern = ow.sparse_coo_tensor(np.array([[0, 1], [1, 0]]), np.ones(2, np.int64), (2, 2)).asformat("csr")
     torch.testing.assert_close(normalized_adjacency(pattern).to_dense(), torch.full((2, 2), 0.5))
     t = edges().detach()
