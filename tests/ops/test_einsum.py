@@ -264,6 +264,11 @@ def test_tensordot_outer_kron_vecdot() -> None:
             same(vecdot(left, right, axis=axis), np.vecdot(left.to_numpy(), right.to_numpy(), axis=axis))
             same(vecdot(left.to_numpy(), right, axis=axis), np.vecdot(left.to_numpy(), right.to_numpy(), axis=axis))
     assert kron(b, b).format == ow.format("csr")
+    for columns, width in ((1 << 16, np.int32), ((1 << 17) - 1, np.int32), (1 << 17, np.int64)):  # extents below 2**31
+        one = ow.sparse_coo_tensor(np.array([[0], [columns - 1]]), np.ones(1), (1, columns)).asformat("csr")
+        other = ow.sparse_coo_tensor(np.array([[0], [5]]), np.ones(1), (1, 1 << 14)).asformat("csr")
+        wide = kron(one, other)
+        assert (wide.crd(1).dtype, int(wide.crd(1)[0])) == (width, (columns - 1) * (1 << 14) + 5)
     with pytest.raises(ShapeError, match="do not pair"):
         tensordot(a, b, axes=([0], [1]))
 
