@@ -200,7 +200,5 @@ def judge(op: Any, call: Call, name: str, every: bool) -> tuple[str, str] | None
             got = called(op.op)(*given[0], **given[1])
         except Exception as e:
             error = e
-    wrong = verdict(call, error)
-    if error is None and broader(op, given, got):
-        wrong = ""
+        wrong = "" if error is None and broader(op, given, got) else verdict(call, error)
     return wrong, " ".join((repr(got) if error is None else repr(error)).split())[:200]

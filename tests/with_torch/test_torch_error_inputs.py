@@ -175,3 +175,10 @@ def test_index_select_of_rank_0() -> None:
                 t.index_select(dim, torch.tensor(index))
     with pytest.raises(IndexError):
         torch.index_select(ow.asarray(torch.tensor(3.0)), 0, torch.tensor([1]))
+
+
+def test_places_to_split_at_may_be_a_tensor() -> None:
+    """torch wants them on a CPU, where the meta device has no elements."""
+    t = ow.asarray(torch.arange(6.0).reshape(2, 3), format="csr")
+    parts = torch.tensor_split(t, torch.tensor([1, 2]), dim=1)
+    assert [tuple(x.shape) for x in parts] == [(2, 1), (2, 1), (2, 1)]

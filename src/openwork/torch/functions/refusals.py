@@ -20,7 +20,7 @@ from ...tensor.tensor import Tensor
 __all__ = ["refusal", "refused"]
 
 _PLAIN = (int, float, bool, complex, str, type(None), slice, torch.dtype, torch.device, torch.memory_format)
-_UNANSWERED = ("meta ", "Meta ", "sparse", "layout", "overflow")
+_UNANSWERED = ("meta ", "Meta ", "on meta", "sparse", "layout", "overflow")
 """What torch says where the meta device has no answer: elements, a layout, or a tensor that is too large."""
 
 
