@@ -23,7 +23,7 @@ from ...tables import TORCH
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary, over_torch
 from ..gradients.permutation import without_duplicates
-from . import autograd, composed, scatter, shapes, solvers, sorting
+from . import autograd, composed, indices, scatter, shapes, solvers, sorting
 from . import elementwise as pointwise_functions
 from .autocast import LOWER_PRECISION, autocast
 from .losses import LOSSES, loss
@@ -37,6 +37,7 @@ __all__ = [
     "call",
     "composed",
     "condition_first",
+    "indices",
     "scatter",
     "shapes",
     "solvers",

@@ -13,9 +13,9 @@ from ...ops.reductions import softmax
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary
 from .composed import pairwise_distance
+from .indices import gather
 from .refusals import refused
 from .registry import torch_function
-from .shapes import gather
 
 __all__ = ["LOSSES", "loss"]
 

@@ -26,8 +26,9 @@ from ...storage.buffers import to_numpy
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary
 from ..gradients.permutation import apply_move
+from .indices import index_vector, whole, within
 from .registry import FUNCTIONS, torch_function
-from .shapes import broadcast_tensors, index_vector, whole, within
+from .shapes import broadcast_tensors
 
 __all__ = ["set_elements"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...errors import DTypeError, ShapeError, UnsupportedError
+from ...errors import ShapeError, UnsupportedError
 from ...ops import creation, result_format
 from ...ops.axes import axis_of
 from ...ops.indexing.index import index
-from ...ops.indexing.taking import take, take_along_axis
+from ...ops.indexing.taking import take
 from ...ops.manipulation import joining, repetition, shaping, triangles
 from ...tensor.tensor import Tensor
 from ..gradients.nary import extents
@@ -141,59 +141,6 @@ def repeat(t: Tensor, *repeats: Any) -> Tensor:
     if len(counts) < t.ndim:
         raise ShapeError(f"repeat: {len(counts)} numbers for {t.ndim} dimensions\n  help: give one for each")
     return repetition.tile(t, counts)
-
-
-def whole(index: Any, operation: str) -> Any:
-    """An index, as given. Raises DTypeError for one that is not of whole numbers in torch's two dtypes of indices."""
-    if index.dtype not in (torch.int32, torch.int64):
-        raise DTypeError(f"{operation}: an index of {index.dtype}\n  expected: torch.int64 or torch.int32")
-    return index
-
-
-def index_vector(index: Any, operation: str) -> Any:
-    """An index of at most one dimension as a vector; ShapeError for more, DTypeError for one of another dtype."""
-    whole(index, operation)
-    if index.ndim > 1:
-        raise ShapeError(f"{operation}: an index of shape {tuple(index.shape)}\n  expected: a vector")
-    return index.reshape(-1)
-
-
-def within(index: Any, extent: int, operation: str) -> Any:
-    """The coordinates, as given. Raises IndexError where one is negative or not below the extent, as torch does."""
-    if index.numel() and not (int(index.min()) >= 0 and int(index.max()) < extent):
-        wrong = int(index[(index < 0) | (index >= extent)][0])
-        raise IndexError(f"{operation}: coordinate {wrong} of a dimension of extent {extent}\n  expected: 0 and more")
-    return index
-
-
-@torch_function("gather", moves=True)
-def gather(t: Tensor, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
-    """For each place of `index`, the element whose coordinate along `dim` stands there."""
-    index = index.to_dense() if isinstance(index, Tensor) else index
-    if not t.ndim:
-        return shaping.reshape(gather(shaping.reshape(t, (1,)), 0, index.reshape(-1)), tuple(index.shape))
-    axis = axis_of(dim, t.ndim, "gather")
-    within(index, t.shape[axis], "gather")
-    crop = tuple(slice(None) if d == axis else slice(n) for d, n in enumerate(index.shape))
-    return take_along_axis(t[crop], index.reshape(-1) if not index.ndim else index, axis=dim)
-
-
-def _index_select(t: Tensor, dim: int, index: Any) -> Tensor:
-    if not t.ndim:
-        return t.index_select(dim, within(index_vector(index, "index_select"), 1, "index_select"))
-    index = index.to_dense() if isinstance(index, Tensor) else index
-    index = index_vector(index, "index_select")
-    within(index, t.shape[axis_of(dim, t.ndim, "index_select")], "index_select")
-    return take(t, index, axis=dim)
-
-
-@torch_function("take_along_dim", moves=True)
-def take_along_dim(t: Any, indices: Any, dim: int | None = None) -> Tensor:
-    """For each place of `indices` the element of that coordinate; of the elements in row-major order without `dim`."""
-    if dim is None:
-        flat = indices.to_dense() if isinstance(indices, Tensor) else indices
-        return take(t, within(whole(flat, "take_along_dim").reshape(-1), math.prod(t.shape), "take_along_dim"))
-    return take_along_axis(t, indices, axis=dim)
 
 
 @torch_function("squeeze", moves=True)
@@ -442,7 +389,6 @@ _MOVERS: dict[str, Callable[..., Any]] = {
     "hsplit": _splitter(1),
     "vsplit": _splitter(0),
     "dsplit": _splitter(2),
-    "index_select": _index_select,
     "contiguous": lambda t, **_: t,
     "alias": lambda t: t,
     "resolve_conj": lambda t: t,
