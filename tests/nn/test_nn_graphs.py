@@ -8,7 +8,7 @@ import torch
 
 import openwork as ow
 from openwork.nn import GraphAttention, GraphConv, SparseLinear, attend, normalized_adjacency
-from openwork.nn.autocast import autocast
+from openwork.torch.functions.autocast_traced import autocast
 
 FORMATS = ["csr", "csc", "coo", "dcsr"]
 

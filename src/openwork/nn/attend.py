@@ -12,10 +12,10 @@ from ..interop.constructors import asarray
 from ..reals import real
 from ..storage.recorded import is_transformed
 from ..tensor.tensor import Tensor
+from ..torch.functions.autocast_traced import autocast
 from .attend_mask import rows_of
 from .attend_operator import attention
 from .attend_traced import traced_attention
-from .autocast import autocast
 
 __all__ = ["attend"]
 

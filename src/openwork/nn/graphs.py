@@ -13,8 +13,8 @@ from ..interop.layouts import sparse_coo_tensor
 from ..ops.products.matmul import matmul
 from ..tensor.dtypes import astype
 from ..tensor.tensor import Tensor
+from ..torch.functions.autocast_traced import autocast
 from .attend import attend
-from .autocast import autocast
 
 __all__ = ["GraphAttention", "GraphConv", "normalized_adjacency"]
 

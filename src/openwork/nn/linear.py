@@ -13,7 +13,7 @@ from ..ops.products.matmul import matmul
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from ..torch.compiled import traced
-from .autocast import autocast
+from ..torch.functions.autocast_traced import autocast
 from .structure_state import bytes_of, index_buffers, is_sparse_state, weight_of
 
 __all__ = ["SparseLinear", "fill_parameter"]

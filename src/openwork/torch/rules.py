@@ -8,7 +8,7 @@ from typing import Any
 from .dense_gradient import tensor as dense_gradient
 from .functions import call as functions
 from .functions import checkpoints, methods, transforms
-from .functions.autocast import autocast
+from .functions.autocast_traced import autocast
 from .gradients import (
     assignment,
     batched,

@@ -25,7 +25,7 @@ from ..gradients.nary import apply_nary, over_torch
 from ..gradients.permutation import without_duplicates
 from . import autograd, composed, indices, scatter, shapes, solvers, sorting
 from . import elementwise as pointwise_functions
-from .autocast import LOWER_PRECISION, autocast
+from .autocast_traced import LOWER_PRECISION, autocast
 from .losses import LOSSES, loss
 from .reduced_products import mm
 from .refusals import refused

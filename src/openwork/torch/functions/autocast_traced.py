@@ -1,4 +1,4 @@
-"""Operands of a product in the dtype that torch.autocast asks for, where it is on."""
+"""Operands of a product in the dtype that torch.autocast asks for, where it is on; torch.compile may trace it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from ...storage.buffers import is_torch
 from ...tensor.dtypes import astype
 from ...tensor.tensor import Tensor
 
@@ -22,10 +21,10 @@ LOWER_PRECISION = frozenset((
 def autocast(*operands: Any) -> tuple[Any, ...]:
     """Tensors, torch tensors and others, with those of real floating point in autocast's dtype; else as they are.
 
-    float64 stays, as in torch, and so do all where none is over torch.
+    float64 stays, as in torch, and so do all where none is over torch. Where torch.compile traces, Tensors stay.
     """
     flat = [part for x in operands for part in (x if type(x) in (tuple, list) else (x,))]
-    device = next((_values(x).device.type for x in flat if is_torch(_values(x))), None)
+    device = next((v.device.type for x in flat if isinstance(v := _values(x), torch.Tensor)), None)
     if device is None or not torch.is_autocast_enabled(device):
         return operands
     dtype = torch.get_autocast_dtype(device)
@@ -40,8 +39,8 @@ def _cast(x: Any, dtype: torch.dtype) -> Any:
     if type(x) in (tuple, list):
         return type(x)([_cast(part, dtype) for part in x])
     values = _values(x)
-    if not is_torch(values) or not values.is_floating_point() or values.dtype in (dtype, torch.float64):
+    if not isinstance(values, torch.Tensor) or not values.is_floating_point() or values.dtype in (dtype, torch.float64):
         return x
     if not isinstance(x, Tensor):
         return x.to(dtype)
-    return astype(x, dtype)
+    return x if torch.compiler.is_compiling() else astype(x, dtype)
