@@ -16,7 +16,8 @@ from torch_matrix import STACKS, X, make
 import openwork as ow
 from openwork.nn.attend import attend
 from openwork.nn.attend_traced import traced_attention
-from openwork.torch.compiled import products, traced, traced_calls
+from openwork.storage.buffers import to_numpy
+from openwork.torch.compiled import products, traced, traced_calls, traced_pytree
 from openwork.torch.compiled.call_text import constant, decoded
 from openwork.torch.rules import RULES
 
@@ -279,3 +280,20 @@ def test_attention(mask: ow.Tensor, lead: tuple[int, ...]) -> None:
         want = attend(mask.detach(), q, k, v, dropout=p)
         torch.manual_seed(0)
         torch.testing.assert_close(traced_attention(mask, lead, False, a, b, c, p, 5**-0.5).reshape(want.shape), want)
+
+
+def test_a_node_that_names_no_dtype_is_refused() -> None:
+    """Contexts of pytrees are read from files of exported programs."""
+    node = traced_pytree._flatten(A)[1]
+    text = traced_pytree._dumped(node)
+    assert traced_pytree._loaded(text) == node
+    with pytest.raises(ow.DTypeError, match=r"torch\.load"):
+        traced_pytree._loaded(text.replace("torch.float64", "torch.load"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_tensors_without_memory_are_no_arrays(dtype: torch.dtype) -> None:
+    with torch._subclasses.fake_tensor.FakeTensorMode():
+        x = torch.ones(3, dtype=dtype)
+        with pytest.raises(ow.UnsupportedError, match="without memory, FakeTensor"):
+            to_numpy(x)

@@ -374,12 +374,7 @@ def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
     if isinstance(x, np.ndarray):
         return x
     if is_unrecorded(x) and scalar_of(x) in _numpy:
-        try:
-            return x.numpy()  # type: ignore[no-any-return]
-        except RuntimeError as error:
-            if "data pointer" not in str(error):
-                raise
-            raise _without_memory(x) from error
+        return _shared(x)
     if x.device.type != "cpu":
         raise UnsupportedError(
             f"a buffer on {x.device} is no NumPy array\n  help: move the tensor with .to('cpu') first"
@@ -388,13 +383,17 @@ def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
         refuse_recorded(x)
     x = bare(x)
     if str(x.dtype) == "torch.bfloat16":
-        out: np.ndarray[Any, Any] = x.view(torch_module().int16).numpy().view(numpy_dtype("bf16"))
-        return out
+        return _shared(x.view(torch_module().int16)).view(numpy_dtype("bf16"))
+    with outside():
+        return _shared(x)
+
+
+def _shared(x: Array) -> np.ndarray[Any, Any]:
+    """torch's array of a tensor's memory."""
     try:
-        with outside():
-            return x.numpy()  # type: ignore[no-any-return]
+        return x.numpy()  # type: ignore[no-any-return]
     except RuntimeError as error:
-        if "data pointer" not in str(error):
+        if not any(words in str(error) for words in ("data pointer", "tensor subclasses")):
             raise
         raise _without_memory(x) from error
 

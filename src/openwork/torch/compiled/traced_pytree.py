@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ...masked.tensor import MaskedTensor
+from ...storage.buffers import scalar_name, torch_dtype
 from ...tensor.tensor import Tensor
 from .traced_calls import _node, _result
 
@@ -50,7 +51,7 @@ def _loaded(text: str) -> Any:
 def _tensor_node(node: list[Any]) -> Any:
     kind, format, scalar, fill, shape, held, dtypes, places = node
     fill = complex(*fill) if isinstance(fill, list) else fill
-    of_torch = tuple(getattr(torch, name.removeprefix("torch.")) for name in dtypes)
+    of_torch = tuple(torch_dtype(scalar_name(name)) for name in dtypes)
     return kind, format, scalar, fill, tuple(shape), held, of_torch, tuple(places)
 
 
