@@ -246,6 +246,7 @@ def test_values_of_their_own() -> None:
 
 
 def test_functions_of_torch_masked() -> None:
+    assert torch._dynamo.trace_rules  # the tracer is loaded, as it is where it asks for the stand-in
     stand_in = traced_calls.of_torch_masked("sum", torch.masked.sum.__wrapped__)
     for x, mask in ((DENSE, MASK), (A, MASK), (DENSE, sparse(MASK)), (M, None), (DENSE, None)):
         agree(stand_in(x, 1, mask=mask), torch.masked.sum(x, 1, mask=mask))
