@@ -57,6 +57,32 @@ def test_a_scalar_gives_its_gradient_to_what_it_stores(count: int) -> None:
         assert leaf.grad._values().tolist() == [1.0] * count
 
 
+@pytest.mark.parametrize(
+    "name", ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float64", "complex64"]
+)
+def test_a_scalar_has_the_dtype_of_what_it_sums(name: str) -> None:
+    """Sums of all duplicates, without or with dense dimensions, keep their dtype and wrap in it, as torch's."""
+    dtype = getattr(torch, name)
+    for values in ([], [100, 100, 100], [[100, 1], [100, 0]], [[]] * 3):
+        given = torch.tensor(values).to(dtype)
+        coo = torch.sparse_coo_tensor(
+            torch.zeros((0, len(given)), dtype=torch.int64), given, given.shape[1:], check_invariants=True
+        )
+        want = coo.to(torch.float64).to_dense().to(dtype) if name == "float16" else coo.to_dense()
+        made = [
+            ow.asarray(coo),
+            ow.sparse_coo_tensor(coo._indices(), given),
+            ow.sparse_coo_tensor(coo._indices(), given, given.shape[1:]),
+        ]
+        if name != "bfloat16":
+            made.append(
+                ow.sparse_coo_tensor(np.zeros((0, len(given)), np.int64), given.numpy(), is_coalesced=len(given) < 2)
+            )
+        for t in made:
+            assert (str(t.dtype).rpartition(".")[2], t.shape) == (name, want.shape)
+            assert torch.equal(torch.as_tensor(t.to_dense()), want)
+
+
 RANKS = (((2,), ()), ((), ()), ((), (0, 2)))
 NAMES = ("bool", "uint8", "int64", "float16", "bfloat16", "float64", "complex64", "complex128")
 

@@ -187,7 +187,7 @@ def _smallest_extent(row: Array) -> int:
 
 def _sum_of_all(values: Array, size: Sequence[int] | None) -> Tensor:
     """A COO tensor without sparse dimensions -> the dense Tensor of the sum of its values."""
-    total = asarray(values.sum(0) if len(values) else values.reshape(0, *values.shape[1:]).sum(0))
+    total = asarray(values.sum(0, dtype=values.dtype))
     if size is not None and as_shape(size) != total.shape:
         raise violation("3.1", "size has the dense extents", str(total.shape), str(as_shape(size)), "check size")
     return total
