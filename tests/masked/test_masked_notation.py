@@ -258,6 +258,63 @@ def test_gradients_reach_what_took_part() -> None:
     assert x.grad.tolist() == [[0.5, 0], [0, 1]] or x.grad.tolist() == [[0, 0], [0, 1]]
 
 
+RECORDED = [
+    "R<~M>[i, j] = A[i, j] * 2",
+    "R<C>[i, k] = A[i, j] * B[j, k]",
+    "R[i, k] max= abs(A[i, j] - B[j, k])",
+    "D[i, j] max= Z[i, j]",
+    "y[i] *= z[i]",
+    "Z[i, j] += y[i]",
+    "z[i] max= A[i, j] * 2",
+    "C<~P>[i, k] += A[i, j] * B[j, k]",
+    "D<A>[i, j] += Z[i, j]",
+    "Z<A>[i, j] = Z2[i, j]",
+    "R(i, j) = A(i, j) / sum(j, A(i, j))",
+    # what is specified decides
+    "D[i, j] += 1 - A[i, j]",
+    "R[i, j] = either(either(A[i, j], D[i, j]) * 2, y[i])",
+    "R[i, j] = either(either(A[i, j], x[j]) * D[i, j], y[i])",
+    "R[i, j] = either(either(A[i, j], x[j]), y[i])",
+    "R[i, j] = either(where(A[i, j] > 2, D[i, j], A[i, j] * 3), y[i])",
+    "R[i, j] = either(where(z[i] > 2, D[i, j], x[j]), y[i])",
+    "R[i, j] = either(where(z[i] > 2, x[j], D[i, j]), y[i])",
+    "R[i, j] = either(where(A[i, j] > 2, D[i, j], x[j]), y[i])",
+    "R[i, j] = either(A[i, j] * D[i, j], y[i])",
+]
+
+
+@pytest.mark.parametrize("form", ["csr", "dense"])
+def test_gradients_are_slopes(form: str) -> None:
+    """Along one direction, of all operands that have values, by differences of the loops over every element."""
+    torch = pytest.importorskip("torch")
+    data = {n: x + 0.3 * RNG.random(x.shape) for n, x in (DATA | PLAIN).items() if np.ndim(x) and n not in "MPq"}
+    along = {n: RNG.standard_normal(x.shape) for n, x in data.items()}
+
+    def weighted(x: Any) -> Any:
+        weights = np.cos(np.arange(1.0, 1 + np.prod(x.shape))).reshape(x.shape)
+        return (x * (weights if isinstance(x, np.ndarray) else torch.as_tensor(weights))).sum()
+
+    def at(text: str, step: float) -> Any:
+        values = PLAIN | {n: x + step * along[n] for n, x in data.items()}
+        pairs = {n: (values[n], MASKS[n]) for n in names(text) if n in DATA}
+        (found, bits), _ = run(text, pairs, {n: values[n] for n in names(text) if n in PLAIN})
+        return weighted(np.where(bits, found, 0))
+
+    for text in RECORDED:
+        leaves = {n: torch.tensor(data[n], requires_grad=True) for n in names(text) if n in data}
+        given = {n: leaves[n] if n in leaves else torch.as_tensor(PLAIN[n]) for n in names(text)}
+        masks = {n: torch.as_tensor(MASKS[n]) for n in given if n in DATA}
+        given |= {n: ow.as_masked_tensor(given[n], bits) for n, bits in masks.items()}
+        given |= {n: x.asformat(form) for n, x in given.items() if n in DATA and x.ndim == 2}
+        got = ow.evaluate(text, **given)
+        got = got.filled(0) if isinstance(got, ow.MaskedTensor) else got
+        total = weighted(got.to_dense() if isinstance(got, ow.Tensor) else got)
+        np.testing.assert_allclose(total.item(), at(text, 0), err_msg=text)
+        found = torch.autograd.grad(total, list(leaves.values()), materialize_grads=True)
+        slope = sum((g.numpy() * along[n]).sum() for n, g in zip(leaves, found, strict=True))
+        np.testing.assert_allclose(slope, (at(text, 1e-5) - at(text, -1e-5)) / 2e-5, rtol=1e-6, err_msg=text)
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
@@ -282,3 +284,80 @@ def test_sum_to_size_is_torchs() -> None:
     t = ow.asarray(x).asformat("coo")
     for size in ((1, 3), (2, 1, 3), (3,), (2, 2, 3)):
         assert torch.equal(t.sum_to_size(*size).to_dense(), x.sum_to_size(*size))
+
+
+STATEMENTS: dict[str, Callable[..., torch.Tensor]] = {
+    "y[l] += A[i,j] * W[k,l]": lambda A, x, z, W, Y: A.sum() * W.sum(0),
+    "y[i,l] += A[i,j] * W[k,l] * x[j]": lambda A, x, z, W, Y: (A @ x)[:, None] * W.sum(0),
+    "y[j] += A[i,j] * (x[j] - z[i])": lambda A, x, z, W, Y: (A * (x - z[:, None])).sum(0),
+    "y += A[i,j] * A[i,j] * x[j]": lambda A, x, z, W, Y: (A * A * x).sum(),
+    "R[i,j] = A[i,j] * A[i,j] / (x[j] + z[i])": lambda A, x, z, W, Y: A * A / (x + z[:, None]),
+    "R[i,j] = A[i,j] * Y[j,k]": lambda A, x, z, W, Y: A * Y.sum(1),
+    "y[i] max= A[i,j] * x[j]": lambda A, x, z, W, Y: (A * x).amax(1),
+    "y[i] += sqrt(A[i,j] + x[j])": lambda A, x, z, W, Y: torch.sqrt(A + x).sum(1),
+    "y[i] += exp(A[i,j]) * A[i,j] * (Y[j,k] + 1)": lambda A, x, z, W, Y: (torch.exp(A) * A @ (Y + 1)).sum(1),
+}
+
+
+@pytest.mark.parametrize("spec", ["csr", "bsr(2, 2)"])
+def test_statements_of_one_sparse_operand(spec: str) -> None:
+    """Products, what they sum of one dense operand alone, and expressions at single elements."""
+    rng = np.random.default_rng(2)
+    dense = torch.from_numpy(rng.random((3, 4)) * (rng.random((3, 4)) < 0.6))
+    others = {
+        n: torch.from_numpy(rng.random(shape)) for n, shape in zip("xzWY", ((4,), (3,), (5, 2), (4, 5)), strict=True)
+    }
+    a = ow.asarray(dense.clone(), format=spec).requires_grad_()
+    stored = ow.Tensor._from_storage(a._storage.with_values(torch.ones_like(a.values.detach()), 0)).to_dense() > 0
+    for text, theirs in STATEMENTS.items():
+        leaves = {n: v.clone().requires_grad_() for n, v in others.items()}
+        used = [n for n in others if f"{n}[" in text]
+        got = plain(ow.evaluate(text, A=a, **{n: leaves[n] for n in used}))
+        d = dense.clone().requires_grad_()
+        want = theirs(d, *leaves.values())
+        torch.testing.assert_close(got, want, msg=text)
+        weights = torch.arange(1.0, 1 + want.numel(), dtype=want.dtype).reshape(want.shape)
+        first, *found = torch.autograd.grad((got * weights).sum(), [a.values, *[leaves[n] for n in used]])
+        own, *expected = torch.autograd.grad((want * weights).sum(), [d, *[leaves[n] for n in used]])
+        torch.testing.assert_close(plain(over(a, first)), torch.where(stored, own, 0), msg=text)
+        torch.testing.assert_close(found, expected, msg=text)
+
+
+CONTRACTIONS = (
+    "ijk,jl->il",
+    "iij,jk->ik",
+    "iji,i->j",
+    "ij,kl->il",
+    "ij,jk->k",
+    "ij,jk->ijk",
+    "ijk,ikj->i",
+    "ijk,kl,j->il",
+)
+
+
+@pytest.mark.parametrize(("spec", "dtype"), [("coo", torch.float64), ("dcsr", torch.complex128)])
+def test_contractions(spec: str, dtype: torch.dtype) -> None:
+    """Of sparse operands: diagonals, sums of one operand alone, outer and batched products."""
+    rng, extents = np.random.default_rng(4), {"i": 3, "j": 4, "k": 4, "l": 2}
+    for text in CONTRACTIONS:
+        ours, theirs = [], []
+        for letters in text.partition("->")[0].split(","):
+            shape = [extents[c] for c in letters]
+            x = torch.from_numpy(rng.random(shape) * (rng.random(shape) < 0.6)).to(dtype)
+            x = x * (1 + 2j) if dtype.is_complex else x
+            format = {1: "coo", 2: spec}.get(len(shape), "coo" if spec == "coo" else "csf")
+            ours.append(ow.asarray(x.clone(), format=format).requires_grad_())
+            theirs.append(x.requires_grad_())
+        got, want = plain(ow.einsum(text, *ours)), torch.einsum(text, *theirs)
+        torch.testing.assert_close(got, want, msg=text)
+        weights = torch.arange(1.0, 1 + want.numel(), dtype=torch.float64).reshape(want.shape)
+        found = torch.autograd.grad((got * weights).sum().abs(), [t.values for t in ours])
+        expected = torch.autograd.grad((want * weights).sum().abs(), theirs)
+        for t, x, f, e in zip(ours, theirs, found, expected, strict=True):
+            torch.testing.assert_close(plain(over(t, f)), torch.where(x != 0, e, 0), msg=text)
+    for ring in ("any_pair", "lor_land", "plus_pair"):
+        t = ow.asarray(theirs[0].detach().real[0], format="csr").requires_grad_()
+        got = ow.einsum("ij,kj->ik", t, t, semiring=ring)
+        assert not got.requires_grad
+        meet = (plain(t) != 0).long() @ (plain(t) != 0).long().T
+        torch.testing.assert_close(plain(got), meet if ring == "plus_pair" else meet > 0)

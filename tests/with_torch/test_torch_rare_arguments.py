@@ -17,6 +17,7 @@ OTHER = torch.linspace(1.0, 2.0, 20, dtype=torch.float64).reshape(4, 5)
 CUBE = torch.stack([DENSE, 2 * DENSE, -DENSE])
 AT, THREE = torch.tensor([0]), torch.tensor(3.0)
 A = ow.asarray(DENSE, format="csr")
+HUGE = ow.sparse_coo_tensor(torch.tensor([[5, 7], [9, 2**40 - 1]]), torch.tensor([1.0, 2.0]), (2**40, 2**40))
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "rsub": (lambda a: OTHER.__rsub__(a), (DENSE,)),
@@ -40,11 +41,25 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "median of NaN of rank 0": (lambda a: torch.nanmedian(a, 0), (torch.tensor(torch.nan),)),
     "masked_select of a dense one": (lambda m: torch.masked_select(OTHER, m), (DENSE > 0,)),
     "fill": (lambda a: torch.fill(a, 2.0), (DENSE,)),
+    "histc": (
+        lambda a: [torch.histc(a), torch.histc(a, 4), torch.histc(a, 3, -1, 2), torch.histc(a[:0], 2)], (DENSE,)
+    ),
+    "rot90": (lambda a: [torch.rot90(a, 1, [1, 0]), torch.rot90(a, 3), torch.rot90(a, -1, [0, -1])], (DENSE,)),
+    "rank 0, dimensions kept": (lambda a: [f(a, 0, True) for f in (torch.sum, torch.mean, torch.prod)], (THREE,)),
+    "atleast of several": (lambda a, b: [*torch.atleast_2d(a, b), *torch.atleast_3d([a, b])], (DENSE[0], DENSE)),
+    "diagonal_scatter": (lambda a, b: torch.diagonal_scatter(a, b, 1), (DENSE, DENSE[0, :4])),
+    "losses, as they were once reduced": (
+        lambda a: [torch.nn.functional.nll_loss(a, torch.tensor([0, 4, 1, 2]), **{k: v})
+                   for k in ("reduce", "size_average") for v in (False, True)],
+        (DENSE,),
+    ),
+    "out of ours": (lambda a: torch.amax(a, 1, out=ow.asarray(torch.zeros(4).double())), (DENSE,)),
     "squares of float16": (lambda a: torch.norm(a), (DENSE.half() * 300,)),
 }  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.filterwarnings("ignore:size_average")
 @pytest.mark.parametrize("layout", ["csr", "coo"])
 def test_arguments_that_are_rarely_given(layout: str) -> None:
     for name, (function, given) in CASES.items():
@@ -52,7 +67,7 @@ def test_arguments_that_are_rarely_given(layout: str) -> None:
         got, want = function(*tensors), function(*given)
         pairs = zip(got, want, strict=True) if isinstance(want, list | tuple) else [(got, want)]
         for g, w in pairs:
-            g = g.to_dense() if isinstance(g, ow.Tensor) else g
+            g, w = (x.to_dense() if isinstance(x, ow.Tensor) else x for x in (g, w))
             torch.testing.assert_close(g, w, equal_nan=True, msg=lambda m, name=name: f"{name}: {m}")
 
 
@@ -81,6 +96,31 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     ),
     "index: axis 1 is out of bounds": (IndexError, lambda: torch.index_fill(ow.asarray(THREE), 1, AT, 2.0)),
     "vmap: out_dims=(0, 0)": (ValueError, lambda: torch.vmap(lambda x: x, out_dims=(0, 0))(ow.asarray(CUBE, format="coo"))),
+    "index_put: values of shape (1, 2, 5)": (
+        ow.ShapeError, lambda: torch.index_put(A, (torch.tensor([0, 1]),), OTHER[None, :2])
+    ),
+    "flatten: from dimension 1 to 0": (ow.ShapeError, lambda: torch.flatten(A, 1, 0)),
+    "norm: 'fro' of vectors": (ow.UnsupportedError, lambda: torch.linalg.norm(A[0], "fro")),
+    "norm: 1 of a tensor of shape (3, 4, 5)": (
+        ow.ShapeError, lambda: torch.linalg.norm(ow.asarray(CUBE, format="coo"), 1)
+    ),
+    "cov: a weight of -1": (ValueError, lambda: torch.cov(A, fweights=torch.tensor([1, -1, 1, 1, 1]))),
+    "out= has shape (4,)": (ow.ShapeError, lambda: torch.amax(A, 0, out=ow.asarray(torch.ones(4, dtype=torch.float64)))),
+    "linear: a weight of shape (3, 4, 5)": (
+        ow.ShapeError, lambda: torch.nn.functional.linear(OTHER, ow.asarray(CUBE, format="coo"))
+    ),
+    "solve of a dense matrix with a Tensor": (
+        ow.UnsupportedError, lambda: torch.linalg.solve(torch.eye(4).double(), A.detach().requires_grad_())
+    ),
+    "solve_triangular of a dense matrix": (
+        ow.UnsupportedError, lambda: ow.linalg.solve_triangular(torch.eye(4).double().requires_grad_(), A)
+    ),
+    "scatter: an index of shape (1,) and": (ow.ShapeError, lambda: torch.scatter(A, 0, AT, OTHER)),
+    "jvp: a gradient of type tuple": (ow.UnsupportedError, lambda: torch.func.jvp(lambda x: x * 2, (A,), ((A, A),))),
+    "params argument given to the optimizer": (TypeError, lambda: ow.torch.optim.SGD(THREE, lr=0.1)),
+    "a product over a semiring, of extents too large": (
+        ow.UnsupportedError, lambda: ow.einsum("ij,kj->ik", HUGE.requires_grad_(), HUGE, semiring="min_plus")
+    ),
     "a product over min_plus has no gradient": (
         ow.UnsupportedError,
         lambda: ow.einsum("ij,kl->k", A.detach().requires_grad_(), A, semiring="min_plus"),
@@ -134,3 +174,43 @@ def test_dense_gradients_of_every_layout() -> None:
     assert (t * 3).grad_fn is not None
     t.requires_grad = False
     assert not t.requires_grad
+
+
+def test_values_of_another_fill_value_are_set() -> None:
+    a = A.detach().requires_grad_()
+    row = torch.tensor([1.0, 7, 2, 7, 3], dtype=torch.float64)
+    b, source = a * 1, ow.asarray(row, format="coo", fill_value=7.0).requires_grad_()
+    b[1] = source
+    assert torch.equal(b.to_dense()[1], row)
+    of_a, of_source = torch.autograd.grad((b.to_dense() * OTHER).sum(), (a.values, source.values))
+    torch.testing.assert_close(of_source, OTHER[1, [0, 2, 4]])
+    want = OTHER.clone()
+    want[1] = 0
+    got = A._from_storage(A._storage.with_values(of_a)).to_dense()
+    torch.testing.assert_close(torch.where(DENSE == 0, 0, got), torch.where(DENSE == 0, 0, want))
+    c, leaf = ow.asarray(DENSE.numpy().copy(), format="csr"), row.clone().requires_grad_()
+    c[1] = leaf * 3  # over NumPy's buffers
+    torch.testing.assert_close(torch.autograd.grad(c.to_dense().sum(), leaf)[0], torch.full((5,), 3.0).double())
+
+
+def test_results_that_have_no_gradient() -> None:
+    a, b = A.detach().requires_grad_(), ow.asarray(DENSE, format="coo", fill_value=1.0)
+    for f in (ow.count_nonzero, ow.any, ow.argmax, ow.all):
+        got, want = f(a, axis=0), f(ow.asarray(DENSE.numpy()), axis=0)
+        assert not got.requires_grad
+        assert got.to_dense().tolist() == want.to_dense().tolist()
+    for _ in range(3):
+        less = a < b
+        assert not less.requires_grad
+        assert torch.equal(less.to_dense(), b.to_dense() > DENSE)
+
+
+def test_determinants_of_a_batch_of_values() -> None:
+    s = ow.asarray(torch.diag(torch.arange(2.0, 5.0)), format="csr")
+    batch = torch.stack([s.values, -2 * s.values])
+
+    def determinant(values: torch.Tensor) -> Any:
+        return tuple(x.to_dense() for x in ow.linalg.slogdet(s._from_storage(s._storage.with_values(values))))
+
+    for got, *want in zip(torch.vmap(determinant)(batch), *map(determinant, batch), strict=True):
+        torch.testing.assert_close(got, torch.stack(want))

@@ -143,3 +143,20 @@ def test_a_structure_that_depends_on_the_values_of_a_batch_is_refused() -> None:
 def test_what_cannot_be_transformed_is_refused() -> None:
     with pytest.raises(ow.UnsupportedError, match=r"torch\.func"):
         func.grad(lambda d: ow.asarray(d, format="csr", grad="dense").sum().to_dense())(torch.eye(3))
+
+
+def test_tangents_of_dense_gradients() -> None:
+    stored = ow.asarray(X, format="csr")
+    t = ow.asarray(X, format="csr", grad="dense")
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(X, stored)  # torch's, with a tangent of ours
+        assert torch.equal(forward_ad.unpack_dual(dual).tangent, X)
+        of_stored = ow.asarray(forward_ad.make_dual(stored, stored * 2), grad="dense")
+        for given, want in ((forward_ad.make_dual(t, X + 1), X + 1), (of_stored, X * 2)):
+            primal, tangent = forward_ad.unpack_dual(given * 3)
+            assert torch.equal(primal.to_dense(), X * 3)
+            torch.testing.assert_close(tangent.to_dense(), want * 3)
+    assert t.requires_grad_() is t
+    assert t.requires_grad
+    assert (t * 1).requires_grad
+    assert not t.requires_grad_(False).requires_grad

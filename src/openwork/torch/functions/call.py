@@ -66,7 +66,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 raise UnsupportedError(
                     f"out= is on device {device}\n  expected: cpu, as the operands\n  help: to('cpu')"
                 )
-        result = call(function, args, {**kwargs, "out": None})
+        result = function(*args, **{**kwargs, "out": None})  # of torch's tensors alone where `out` is the only Tensor
         return _write(result, out)
     if function is torch.Tensor.where:
         function, args, kwargs = torch.where, condition_first(*args, **kwargs), {}

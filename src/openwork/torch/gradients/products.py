@@ -114,8 +114,6 @@ def _of_torch(x: Term, y: Term) -> tuple[Term, Term]:
 
 def _with_gradient(x: Term, y: Term, result: Term) -> Term:
     s = result.storage
-    if s.scalar not in DIFFERENTIABLE:
-        return result
     values = [x.storage.values, y.storage.values]
     value = None if any(is_dual(v) or is_transformed(v) for v in values) else s.values
     values_recorded = _product(_Structures(_structure_term(x), _structure_term(y), result), values[0], values[1], value)
