@@ -406,3 +406,89 @@ def test_warnings_of_few_elements(dtype: Any) -> None:
             for _ in range(2):
                 with pytest.raises(FloatingPointError):
                     call(a)
+
+
+OF_TWO: dict[str, Callable[[Any, Any, Callable[[list[Any]], Any]], Any]] = {
+    "product": lambda a, b, joined: a * b,
+    "sum": lambda a, b, joined: a + b,
+    "sums of rows": lambda a, b, joined: a.sum(1),
+    "sums of columns": lambda a, b, joined: a.sum(0) / 2,
+    "total": lambda a, b, joined: a.sum(),
+    "largest": lambda a, b, joined: a.amax(1),
+    "joined": lambda a, b, joined: joined([a, b]),
+    "part": lambda a, b, joined: a[1:4, ::2],
+    "rows": lambda a, b, joined: a[[3, 0, 3]],
+    "matrix product": lambda a, b, joined: a @ b.T,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("name", OF_TWO)
+def test_calls_over_torch_again(name: str) -> None:
+    """Of other values, of huge ones, of infinities, recorded, in inference mode and under transforms."""
+    torch = pytest.importorskip("torch")
+    call, y = OF_TWO[name], np.roll(X, 1, 1)
+    a, b = (ow.asarray(torch.from_numpy(x.copy()), format="csr") for x in (X, y))
+    places = [tuple(map(torch.from_numpy, np.nonzero(x))) for x in (X, y)]
+
+    def found(v: Any, w: Any) -> Any:
+        tensors = (ow.Tensor._from_storage(t._storage.with_values(u)) for t, u in ((a, v), (b, w)))
+        return call(*tensors, ow.concat).to_dense()
+
+    def wanted(v: Any, w: Any) -> Any:
+        return call(*(u.new_zeros(X.shape).index_put(at, u) for u, at in zip((v, w), places, strict=True)), torch.cat)
+
+    def compare(v: Any, w: Any) -> None:
+        torch.testing.assert_close(found(v, w), wanted(v, w), rtol=1e-13, atol=0, equal_nan=True)
+
+    v, w = a.values, b.values
+    for _ in range(3):
+        compare(v, w)
+    others = [(-2 * v, w + 0.5), (v * 1e200, w), (v, w), (v.float(), w.float()), (v.int(), w.int()), (v * 2j, w + 1j)]
+    if name != "matrix product":  # what is not stored is no factor of its infinities
+        others += [(v.where(v > 4, u), w) for u in (np.inf, np.nan, -np.inf)]
+    for p, q in others:
+        if name != "largest" or not p.is_complex():
+            for _ in range(3):
+                with np.errstate(all="ignore"):
+                    compare(p, q)
+        compare(v, w)
+    with torch.inference_mode():
+        for _ in range(3):
+            compare(2 * v, w)
+    for _ in range(2):
+        p, q = (u.clone().requires_grad_() for u in (2 * v, w))
+        results = [torch.autograd.grad((f(p, q) ** 2).sum(), (p, q), allow_unused=True) for f in (found, wanted)]
+        for x, y in zip(*results, strict=True):
+            torch.testing.assert_close(torch.zeros_like(w) if x is None else x, torch.zeros_like(w) if y is None else y)
+        with torch.no_grad():
+            compare(p, q)
+            assert not found(p, q).requires_grad
+        tangents = [torch.func.jvp(f, (v, w), (p.detach(), q.detach())) for f in (found, wanted)]
+        torch.testing.assert_close(*tangents)
+        for of in ((0, 0), (0, None), (None, 0)):
+            pair = [torch.stack([u, 2 * u, -u]) if d == 0 else u for d, u in zip(of, (v, w), strict=True)]
+            if of[0] == 0 or name in ("product", "sum", "joined", "matrix product"):
+                torch.testing.assert_close(*(torch.func.vmap(f, of)(*pair) for f in (found, wanted)))
+    compare(v, 2 * w)
+
+
+def test_products_over_torch_are_learnt_from_any_values() -> None:
+    """Where infinities or huge values met first, and where somebody wrote to the indices of a result."""
+    torch = pytest.importorskip("torch")
+    y = np.roll(X, 1, 1)
+    for first in (np.inf, np.nan, 1e300, 3.0):
+        a, b = (ow.asarray(torch.from_numpy(x.copy()), format="coo") for x in (np.where(X > 4, first, X), y))
+        for _ in range(4):
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal((a * b).to_numpy(), np.where(X > 4, first, X) * y)
+        for x in (X, -X, 2 * X):
+            c = ow.Tensor._from_storage(a._storage.with_values(torch.from_numpy(x[np.nonzero(X)])))
+            for _ in range(3):
+                product = c * b
+                np.testing.assert_array_equal(product.to_numpy(), x * y)
+            product.crd(1).zero_()
+    crd = torch.tensor([[1, 5], [2, 2**40]])
+    a, b = (ow.sparse_coo_tensor(crd, torch.tensor(v), (2**41, 2**41)) for v in ([2.0, 3.0], [0.5, -1.0]))
+    for _ in range(4):  # no number of 64 bits tells where in the matrix an element is
+        assert (a * b).values.tolist() == [1.0, -3.0]
