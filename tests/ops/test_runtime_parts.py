@@ -184,6 +184,8 @@ def test_layouts_of_other_formats() -> None:
         "(i, j) -> (j - i : compressed, i : range)",
         "(i, j) -> (j : compressed(nonunique), i : singleton)",
         "(i, j) -> (i : compressed, j : compressed)",
+        "(i, j) -> ((j - i) // 2 : dense, j // 2 : compressed, (j - i) % 2 : dense, j % 2 : dense)",
+        "(i, j) -> (i // 4 : dense, (i + j) // 2 : compressed, i % 4 : dense, (i + j) % 2 : dense)",
     ):
         assert layouts.layout_of(parse(text)) is None, text
     for text, kind, block, column_major in (
@@ -269,6 +271,24 @@ def test_an_outermost_dimension_of_one_goes(format: str) -> None:
             check(out)
             np.testing.assert_array_equal(found.to_numpy(), np.take(x, 0, d))
     assert leading_slice.drop_outer(ow.asarray(np.ones(1), format="coo")._storage) is None
+
+
+def test_one_element_in_each_row() -> None:
+    x = np.zeros((6, 8))
+    x[np.arange(6), [3, 0, 7, 7, 2, 3]] = np.arange(1.0, 7)
+    t = ow.asarray(x, format="(i, j) -> (i : dense, j : singleton)")
+    assert t.nse == 6
+    for found, wanted in (
+        (t[2], x[2]), (t[-6:1], x[:1]), (t[0:1][0], x[0]), (t[1:4], x[1:4]), (t[:, 3], x[:, 3]), (t[2, 7], x[2, 7]),
+        (t[[4, 1, 4]], x[[4, 1, 4]]), (t[::-2], x[::-2]), (t.T, x.T), (t + t.T.T, x + x), (t.sum(0), x.sum(0)),
+        (t.sum(axis=1), x.sum(1)), (t @ x.T, x @ x.T), (ow.concat([t, t]), np.concatenate([x, x])),
+        (ow.concat([t, t], axis=1), np.concatenate([x, x], 1)), (ow.min(t, axis=0), x.min(0)), (t * t[:1], x * x[:1]),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(found.to_numpy() if isinstance(found, ow.Tensor) else found, wanted)
+    for k in range(6):
+        row = t[k : k + 1]
+        np.testing.assert_array_equal(row[0].to_numpy(), x[k])
+        np.testing.assert_array_equal(ow.squeeze(row, axis=0).to_numpy(), x[k])
 
 
 def test_reads_of_slices_cover_what_the_slice_is_made_of() -> None:

@@ -51,18 +51,14 @@ def storage_argument(ref: ParamRef, s: Storage) -> int:
     raise CompilerBug(f"{ref} does not belong to a sparse operand")
 
 
-def kernel_argument(
-    ref: ParamRef, values: Mapping[str, Any], extents: Mapping[str, int], scalars: Mapping[str, str]
-) -> int:
-    """The 64-bit argument of a parameter; `values` are storages, strided views and Python scalars by operand name."""
+def kernel_argument(ref: ParamRef, values: Mapping[str, Storage | Strided], extents: Mapping[str, int]) -> int:
+    """The 64-bit argument of a parameter; `values` are storages and strided views by operand name."""
     if ref.kind == "extent":
         return extents[ref.tensor]
     value = values[ref.tensor]
     if isinstance(value, Storage):
         return storage_argument(ref, value)
-    if isinstance(value, Strided):
-        return value.strides[ref.level] if ref.kind == "stride" else value.address
-    return bits(value, scalars[ref.tensor])
+    return value.strides[ref.level] if ref.kind == "stride" else value.address
 
 
 def outer_range(s: Storage) -> tuple[int, int]:

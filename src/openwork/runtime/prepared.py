@@ -172,24 +172,20 @@ def _on_lines(problem: Problem, name: str, driver: Storage) -> bool:
 
 def _without_arrays(problem: Problem) -> Problem:
     """The problem without arrays and storages, which a launch that is kept must not hold alive."""
-    values = {n: v for n, v in problem.values.items() if not isinstance(v, Strided | Storage)}
     return Problem(
-        problem.stmt, values, problem.operands, problem.extents, problem.facts, problem.compute, problem.innermost,
+        problem.stmt, {}, problem.operands, problem.extents, problem.facts, problem.compute, problem.innermost,
         problem.copies,
     )  # fmt: skip
 
 
-def key_of(stmt: Assignment, scalar: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """What a prepared call depends on beside the sparse operand, which operand that is included; None where an operand
-    is a plain number."""
+def key_of(stmt: Assignment, scalar: str, values: Mapping[str, Storage | Strided]) -> tuple[Any, ...]:
+    """What a prepared call depends on beside the sparse operand, which operand that is included."""
     parts: list[Any] = [stmt, scalar]
     for name, v in values.items():
         if isinstance(v, Strided):
             parts.append((v.shape, v.strides, v.scalar))
-        elif isinstance(v, Storage):
-            parts.append(name)
         else:
-            return None
+            parts.append(name)
     return tuple(parts)
 
 

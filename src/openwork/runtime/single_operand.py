@@ -152,7 +152,7 @@ def bind_operands(
         value = values[access.tensor]
         if isinstance(value, Storage):
             operands[access.tensor] = operand_of(value)
-        elif isinstance(value, Strided):
+        else:
             unit = value.unit
             if vector in access.indices and (unit is None or access.indices[unit] != vector):
                 unit = access.indices.index(vector)
@@ -162,9 +162,6 @@ def bind_operands(
                     value = packed
             operands[access.tensor] = _strided_operand(value, unit)
             gathered = max(gathered, value.nbytes)
-        else:
-            scalar = {bool: "bool", int: "i64", float: "f64"}[type(value)]
-            operands[access.tensor] = Operand(scalar, 0)
         laid[access.tensor] = value
     target = stmt.lhs.tensor
     last = stmt.lhs.indices.index(vector) if vector in stmt.lhs.indices else None
@@ -306,8 +303,7 @@ def describe(
 def words_of(problem: Problem, prepared: Prepared, out: Any) -> list[int]:
     """The arguments of a launch, in the order of the kernel's parameters."""
     values = {**problem.values, problem.stmt.lhs.tensor: out}
-    scalars = {n: o.scalar for n, o in problem.operands.items()}
-    return [kernel_argument(ref, values, problem.extents, scalars) for ref in prepared.refs]
+    return [kernel_argument(ref, values, problem.extents) for ref in prepared.refs]
 
 
 def run(problem: Problem, prepared: Prepared, out: Any) -> None:

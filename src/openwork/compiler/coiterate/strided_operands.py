@@ -42,9 +42,6 @@ class StridedSource(Source):
     def probes(self, cursor: Cursor) -> bool:
         return False
 
-    def unique(self, cursor: Cursor) -> bool:
-        return True
-
     def may_lack(self, cursor: Cursor, entered: bool) -> bool:
         return False
 

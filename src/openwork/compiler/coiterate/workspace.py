@@ -67,9 +67,6 @@ class Row(Source):
     def is_walked(self, point: Cursor) -> bool:
         return True
 
-    def probes(self, cursor: Cursor) -> bool:
-        return False
-
     def contiguous(self, cursor: Cursor) -> bool:
         """Not for rows of matches: they are short, and were stored one by one just before a block would be loaded."""
         return self.element_type is not None

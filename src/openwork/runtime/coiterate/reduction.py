@@ -244,11 +244,10 @@ def build(merge: Merge) -> Kernel:
 
 
 def _arguments(kernel: Compiled, operands: Mapping[str, Any], fixed: Mapping[str, int]) -> list[int]:
-    none: dict[str, str] = {}
     arguments = []
     for name in kernel.names:
         ref = kernel.refs.get(name)
-        arguments.append(fixed[name] if ref is None else kernel_argument(ref, operands, {}, none))
+        arguments.append(fixed[name] if ref is None else kernel_argument(ref, operands, {}))
     return arguments
 
 
