@@ -243,6 +243,30 @@ def test_stacks_of_matrices_broadcast() -> None:
         tensor(dense_array((3, 4), 1), "csr") @ tensor(dense_array((3, 4), 1), "csr")
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_products_of_all_elements_with_infinities() -> None:
+    """0 times infinity is NaN, unspecified zeros included, in the kind and format that finite elements give."""
+    vector, matrix = np.array([0.0, 1, 0, 2]), np.array([[0.0, 1], [3, 0]])
+    sparse = [
+        ow.asarray(vector, format="coo"),
+        ow.asarray(matrix, format="csr"),
+        ow.asarray(matrix, format="bsr(1, 2)"),
+    ]
+
+    def kind(x: Any) -> Any:
+        return x.format if isinstance(x, ow.Tensor) else type(x)
+
+    for a, x in product(sparse, [vector, matrix, *sparse[:2]]):
+        wild = x * np.array([1, np.inf] * (x.shape[-1] // 2))
+        for function, reference in ((outer, np.outer), (tensordot, np.tensordot)):
+            axes = {"axes": 0} if function is tensordot else {}
+            for left, right, finite in ((a, wild, (a, x)), (wild, a, (x, a))):
+                found = function(left, right, **axes)
+                assert kind(found) == kind(function(*finite, **axes))
+                arrays = [y.to_numpy() if isinstance(y, ow.Tensor) else y for y in (found, left, right)]
+                np.testing.assert_array_equal(arrays[0], reference(*arrays[1:], **axes))
+
+
 def test_tensordot_outer_kron_vecdot() -> None:
     for axes, left, right in (
         (0, (3, 4), (2, 3)), (1, (3, 4, 5), (5, 2)), (2, (2, 4, 5), (4, 5, 3)), (([1], [0]), (3, 4, 5), (4, 2)),

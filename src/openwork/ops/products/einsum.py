@@ -54,8 +54,9 @@ def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: 
     library; a dense Tensor where all operands are Tensors, and one of them dense or all but one; of one operand what
     `sum` over the letters that the result lacks is
 
-    Guarantees: equal to `numpy.einsum` on the dense arrays up to the order of floating-point sums; a sparse result is
-    sorted and without duplicates, and the same for any number of threads.
+    Guarantees: equal to `numpy.einsum` on the dense arrays up to the order of floating-point sums, and but for infinity
+    and NaN: what is unspecified takes no part, so that 0 times infinity is no NaN there. A sparse result is sorted and
+    without duplicates, and the same for any number of threads.
     Cost: two operands at a time, in the order that is cheapest by estimates from numbers of elements; one sparse
     operand with dense ones is one kernel, O(nse * extents of the letters that it lacks).
     Raises ShapeError if extents disagree, UnsupportedError for fill values that are not the semiring's zero.

@@ -60,7 +60,7 @@ def matmul(a: Any, b: Any, /) -> Any:
     sparse one, in their format where it is the same, else "csr" (see `spgemm`, which takes semirings and masks)
 
     Guarantees: a sparse operand is walked in its own format, nothing is densified. Floating-point sums may
-    differ from a dense product in their order.
+    differ from a dense product in their order; what is unspecified takes no part, whatever infinity or NaN it meets.
     Cost: O(nse * columns). A dense operand that is not contiguous along the columns is packed once.
     Raises ShapeError if the inner extents differ.
 

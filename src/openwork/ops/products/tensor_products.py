@@ -27,7 +27,7 @@ from ...storage.storage import Storage
 from ...tensor.lazy import is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
-from ..creation import eye
+from ..creation import eye, zeros_like
 from ..manipulation.shaping import reshape
 from .einsum import einsum
 from .matmul import matmul
@@ -54,6 +54,8 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     what `einsum` gives: the other dimensions of `a`, then those of `b`; of a sparse tensor with a dense array, where
     two dimensions of the tensor or more stay, sparse with the tensor's levels of these and dense along the array's
 
+    Guarantees: what `einsum` guarantees; with `axes=0`, where nothing is summed, 0 times infinity or NaN is NaN, as in
+    `outer`.
     Raises ShapeError if the dimensions' extents differ or there are fewer than asked for.
 
     Cost: that of `einsum`.
@@ -91,6 +93,10 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     for m, n in zip(left, right, strict=True):
         right_letters[n] = left_letters[m]
     out = "".join(c for c in (*left_letters, *right_letters) if (c in left_letters) != (c in right_letters))
+    if not left and any(_is_sparse(x) for x in (a, b)) and not _all_finite(a, b):
+        product = asarray(a[(..., *(None,) * b.ndim)] * b)
+        of_zeros = contract_to_kept_format(*map(_zeros, (a, b)), left_letters, "".join(right_letters), out, format)
+        return product.asformat(of_zeros.format) if _is_tensor(of_zeros) else product.to_dense()
     return contract_to_kept_format(a, b, left_letters, "".join(right_letters), out, format)
 
 
@@ -179,10 +185,16 @@ def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
            [6, 0]])
     """
     a, b = (_vector(_array(x)) for x in (a, b))
-    if not any(_is_tensor(x) and not x.format.is_dense for x in (a, b)) or not _all_finite(a, b):
-        product = a[:, None] * b[None, :]
-        return product if format is None else asarray(product, format=format)
-    return einsum("i,j->ij", a, b, format=format)
+    return tensordot(a, b, axes=0, format=format)
+
+
+def _is_sparse(x: Any) -> bool:
+    return _is_tensor(x) and not x.format.is_dense
+
+
+def _zeros(x: Any) -> Any:
+    """Without elements in the format of `x`, if it is sparse."""
+    return zeros_like(x).asformat(x.format) if _is_sparse(x) else x
 
 
 def _all_finite(*operands: Any) -> bool:
