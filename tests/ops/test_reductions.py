@@ -215,3 +215,31 @@ def test_slots_without_a_value_count_for_nothing() -> None:
         )
         total = ow.evaluate("s += A[i] * B[i] + A[i]", A=shifted, B=other)
         assert float(total) == ((x + 1) * (x[::-1] + 2) + x + 1).sum()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_products_beside_zeros_do_not_overflow(library: str) -> None:
+    """0 where an element is an unspecified zero and all are finite, whatever the product of the others is."""
+    x = np.zeros((5, 6))
+    x[0, 2:4], x[1], x[2, 1:3], x[3, 2:5] = 1e200, 1e50, (np.inf, 2), (1e200, np.nan, 1e200)
+    rows = [0.0, 1e300, np.nan, np.nan, 0.0]
+    values = x if library == "numpy" else pytest.importorskip("torch").tensor(x)
+    a = ow.asarray(values, format="csr")
+    for t in (a, a.asformat("coo"), a.astype("complex128") if library == "numpy" else a):
+        for _ in range(3):  # the second and third are kept calls
+            np.testing.assert_allclose(ow.prod(t, axis=1).to_numpy().real, rows)
+            np.testing.assert_allclose(ow.prod(t[:2], axis=0).to_numpy().real, [0, 0, 1e250, 1e250, 0, 0])
+        assert np.isnan(ow.prod(t).to_numpy())
+        assert ow.prod(t[:1]).item() == ow.nanprod(t[3:], axis=None).item() == 0
+    for product in (
+        ow.prod(ow.lazy(a) * -1, axis=1), ow.prod(ow.lazy(a) - 2 * ow.lazy(a), axis=1), ow.evaluate("y[i] *= A[i,j]", A=a),
+        ow.prod(ow.lazy(a) * (a != 0), axis=1),
+    ):  # fmt: skip
+        np.testing.assert_allclose(ow.asarray(product).to_numpy(), rows)
+    finite = a[:2]
+    np.testing.assert_allclose(ow.asarray(ow.prod(ow.lazy(finite) * (finite != 0), axis=1)).to_numpy(), rows[:2])
+    if library == "torch":
+        leaf = ow.asarray(values[:1], format="csr").requires_grad_()
+        ow.prod(leaf, axis=1).sum().backward()
+        assert leaf.grad.values.tolist() == [0, 0]

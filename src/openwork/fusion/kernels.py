@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -270,7 +271,14 @@ class _Sum(_Reduction):
             return sums.array
         counts = as_array(sums.counts, like=sums.array)
         absent = math.prod(self.region.extents[i] for i in self.region.reduced) - counts
-        return add_fill(_NAMES[self.op], sums.array, absent, sums.fill, self.compute)
+
+        def of_zeros() -> Any:
+            zeros = copy(self)
+            zeros.reduce_by_merge(Apply("sub", (self.e, self.e)), self.op, None)  # NaN where one is not finite
+            with np.errstate(invalid="ignore"):
+                return zeros.sums(operands, like).array
+
+        return add_fill(_NAMES[self.op], sums.array, absent, sums.fill, self.compute, of_zeros)
 
 
 _NAMES = {"add": "sum", "mul": "prod", "min": "min", "max": "max"}

@@ -89,7 +89,8 @@ def reduce_product(x: Term, y: Term, kept_letters: str, name: str) -> Tensor | N
     else:
         left, right = (Term(t.letters, _zero_fill(t.storage, _ones(t.storage))) for t in terms)
         stored_counts = pair(left, right, kept_letters, SEMIRINGS["plus_pair"]).storage.values
-        values = add_fill(name, values, count - stored_counts, 0, scalar)
+        zeros = full(length(values), scalar, 0, values)
+        values = add_fill(name, values, count - stored_counts, 0, scalar, lambda: zeros)
     result = Term(reduced.letters, reduced.storage.with_values(values, python_scalar(0, scalar)))
     shape = [result.extents[c] for c in kept_letters]
     return Tensor._from_storage(in_format(result, kept_letters, result_format(storages, shape)))

@@ -138,15 +138,16 @@ class Filled:
     function : of the library, of what the reduction gives and of `part`: `minimum`, `maximum`, `add` or `multiply`
     part : the reduction of the unspecified elements
     absent : where there are some; None for everywhere
+    finite : whether there is an answer only where what the reduction gives is finite
     """
 
-    __slots__ = ("absent", "dtype", "function", "part", "reduction")
+    __slots__ = ("absent", "dtype", "finite", "function", "part", "reduction")
 
     def __init__(
-        self, reduction: Reduction | TorchReduction, function: Callable[..., Any], part: Any, absent: Any
+        self, reduction: Reduction | TorchReduction, function: Callable[..., Any], part: Any, absent: Any, finite: bool
     ) -> None:
         self.reduction, self.function, self.part, self.absent = reduction, function, part, absent
-        self.dtype = reduction.dtype
+        self.dtype, self.finite = reduction.dtype, finite
 
     @property
     def valid(self) -> bool:
@@ -154,8 +155,8 @@ class Filled:
         return self.reduction.valid
 
     def __call__(self, storage: Storage) -> Any:
-        out = self.reduction(storage)
-        if out is None:
+        out: Any = self.reduction(storage)
+        if out is None or (self.finite and not bool(out.isfinite().all())):
             return None
         if type(out) is np.ndarray:
             return self.function(out, self.part, out=out, where=True if self.absent is None else self.absent)

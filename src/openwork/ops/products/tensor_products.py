@@ -95,7 +95,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     out = "".join(c for c in (*left_letters, *right_letters) if (c in left_letters) != (c in right_letters))
     if not left and any(_is_sparse(x) for x in (a, b)) and not _all_finite(a, b):
         product = asarray(a[(..., *(None,) * b.ndim)] * b)
-        of_zeros = contract_to_kept_format(*map(_zeros, (a, b)), left_letters, "".join(right_letters), out, format)
+        of_zeros = contract_to_kept_format(_zeros(a), _zeros(b), left_letters, "".join(right_letters), out, format)
         return product.asformat(of_zeros.format) if _is_tensor(of_zeros) else product.to_dense()
     return contract_to_kept_format(a, b, left_letters, "".join(right_letters), out, format)
 

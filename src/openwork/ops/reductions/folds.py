@@ -354,7 +354,14 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     absent = unspecified_counts(s, axes)
     if not in_f64 and s is t._storage and (absent is None or op in ("min", "max") or is_torch(result)):
         _remember_fold(s, (op, axes, scalar), stmt, result, absent, fill)
-    return result if absent is None else add_fill(op, result, absent, fill, scalar)
+    if absent is None:
+        return result
+
+    def of_zeros() -> Array:
+        with np.errstate(invalid="ignore"):
+            return contract(stmt, {"A": s.with_values(s.values * 0)}, scalar, s.values)
+
+    return add_fill(op, result, absent, fill, scalar, of_zeros)
 
 
 def _remember_fold(
@@ -370,7 +377,8 @@ def _remember_fold(
     if absent is not None:
         xp = _array_namespace(result)
         part, present = _fill_part(op, absent, fill, scalar, result), bool((absent > 0).all())
-        fold_again = Filled(prepared, getattr(xp, _COMBINED[op]), part, None if present else absent > 0)
+        finite = op == "prod" and not fill and scalar in (*FLOATS, *COMPLEX)
+        fold_again = Filled(prepared, getattr(xp, _COMBINED[op]), part, None if present else absent > 0, finite)
     keep(s.plans.reductions, key, fold_again)
 
 
@@ -421,9 +429,19 @@ def _array_namespace(like: Array) -> Any:
     return np
 
 
-def add_fill(op: str, result: Array, absent: Array, fill: Any, scalar: str) -> Array:
-    """A reduction of stored elements -> that of all elements, `absent` of them being `fill`."""
+def add_fill(
+    op: str, result: Array, absent: Array, fill: Any, scalar: str, of_zeros: Callable[[], Array] | None
+) -> Array:
+    """A reduction of stored elements -> that of all elements, `absent` of them being `fill`.
+
+    of_zeros : of a product, that of the stored elements times 0: zeros, and NaN where one is not finite. It is asked
+        where a product beside unspecified zeros overflows, which one that begins with them does not; None where
+        that has been seen to.
+    """
     xp, part = _array_namespace(result), _fill_part(op, absent, fill, scalar, result)
+    if of_zeros is not None and op == "prod" and not fill and scalar in (*FLOATS, *COMPLEX):
+        overflows = (absent > 0) & ~xp.isfinite(result)
+        result = xp.where(overflows, of_zeros(), result) if bool(overflows.any()) else result
     with np.errstate(all="ignore"):
         out = xp.where(absent > 0, getattr(xp, _COMBINED[op])(result, part), result)  # torch's 0j ** 0j is NaN
     return cast(out if is_torch(out) else np.asarray(out), scalar)

@@ -68,11 +68,13 @@ def _extreme(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> torch.T
 def _prod(s: Storage, axes: tuple[int, ...], scalar: str) -> torch.Tensor:
     t = Tensor._from_storage(s)
     shape = reduced_shape(t, axes)
-    values = cast(s.values, scalar)
-    result = reduce_segments(values, keys_of(s, axes), math.prod(shape), lambda rows: rows.prod(1), 1).reshape(shape)
+    values, keys = cast(s.values, scalar), keys_of(s, axes)
     fill = python_scalar(s.fill_value, scalar)
     absent = _missing(structure_of(s), axes)
-    return result if fill == 1 or absent is None else folds.add_fill("prod", result, absent, fill, scalar)
+    if absent is not None and not fill:  # beside a zero the others overflow to no infinity
+        values = torch.where((absent > 0).reshape(-1)[keys.clamp(min=0)], values * 0, values)
+    result = reduce_segments(values, keys, math.prod(shape), lambda rows: rows.prod(1), 1).reshape(shape)
+    return result if fill == 1 or absent is None else folds.add_fill("prod", result, absent, fill, scalar, None)
 
 
 @outside()
