@@ -108,6 +108,11 @@ def test_where() -> None:
         agree(m.where(condition, 3.0), reference(np.where(condition, data, 3), np.where(condition, bits, True)))
         unsure = made(condition, known, f)
         agree(m.where(unsure, n), reference(want.data, ~want.mask & known))
+        for got, places in zip(ow.where(m), np.nonzero(np.where(bits, data, 0)), strict=True):
+            np.testing.assert_array_equal(got, places)
+        for choices in ((m, None), (None, m)):
+            with pytest.raises(ow.ShapeError, match="where: either both or neither"):
+                ow.where(unsure, *choices)
 
 
 def test_clamp_and_in_place() -> None:

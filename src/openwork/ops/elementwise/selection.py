@@ -91,8 +91,15 @@ def _limit(limit: Any, x: Tensor) -> Any:
     return limit.astype(x.dtype) if isinstance(limit, Tensor | np.ndarray | np.generic) else limit.to(x.dtype)
 
 
+def _no_choices(x1: Any, x2: Any) -> bool:
+    """Whether `where` asks for coordinates. Raises ShapeError where one of two choices is missing."""
+    if (x1 is None) is not (x2 is None):
+        raise ShapeError("where: either both or neither of x1 and x2 are given\n  help: where(condition, x1, x2)")
+    return x1 is None
+
+
 def _masked_where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
-    if x1 is None and x2 is None:
+    if _no_choices(x1, x2):
         return condition.nonzero()
     return select(condition, x1, x2)
 
@@ -119,9 +126,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     >>> ow.where(A > 0, A, 0).to_numpy()
     array([0, 5, 0])
     """
-    if x1 is None or x2 is None:
-        if x1 is not x2:
-            raise ShapeError("where: either both or neither of x1 and x2 are given\n  help: where(condition, x1, x2)")
+    if _no_choices(x1, x2):
         return nonzero(condition.compute() if is_lazy(condition) else condition)
     if any(map(is_lazy, (condition, x1, x2))):
         return defer("select", "where", where, (condition, x1, x2))
