@@ -36,6 +36,7 @@ def test_every_sensible_format_is_measured() -> None:
     assert "<table>" in advice._repr_html_()
     with pytest.raises(KeyError, match="csr"):
         advice["csrr"]
+    assert len(advice) == len(list(advice)) == len({c.format for c in advice})
 
 
 def test_bytes_are_those_of_the_converted_tensors() -> None:
@@ -50,6 +51,24 @@ def test_what_is_out_of_proportion_is_not_made() -> None:
     assert advice["dense"].seconds is None
     assert "times the smallest" in advice["dense"].why
     assert advice["coo"].seconds is not None
+
+
+def test_a_format_that_an_operation_refuses_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_coordinates(t: ow.Tensor, dtype: object) -> object:
+        if t.format == ow.format("csr"):
+            raise ow.UnsupportedError("not of rows\n  help: columns")
+        return t.copy
+
+    monkeypatch.setitem(OPERATIONS, "scale", (OPERATIONS["scale"][0], of_coordinates))
+    seen: list[tuple[int, int, str]] = []
+    advice = ow.advise(
+        ow.asarray(np.eye(2), format="coo"), op="scale", seconds=0.0001, progress=lambda *step: seen.append(step)
+    )
+    assert advice["csr"].seconds is None
+    assert advice["csr"].why == "not of rows"
+    assert advice["coo"].seconds is not None
+    assert [done for done, _, _ in seen] == list(range(len(advice) + 1))
+    assert {total for _, total, _ in seen} == {len(advice) + 1}
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

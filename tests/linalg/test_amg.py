@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from matrix import tensor
 
 import openwork as ow
 from openwork import linalg
+from openwork.linalg.preconditioners import rows
 
 
 def poisson(n: int, across: float = 1.0) -> Any:
@@ -150,3 +152,23 @@ def test_a_hierarchy_says_its_shape_and_elements() -> None:
 def test_levels_are_at_most_those_that_are_asked_for() -> None:
     a = ow.asarray(poisson(12))
     assert [len(linalg.amg(a, coarse=4, max_levels=n).sizes) for n in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_columns_of_a_tentative_prolongation_have_norm_1() -> None:
+    module = sys.modules["openwork.linalg.amg"]
+    group, nullspace = np.array([0, 2, -1, 0, 1]), np.array([3.0, 5.0, 7.0, -4.0, 0.0])
+    p, norms = module._tentative_prolongation(group, 3, nullspace, rows(ow.eye(5, format="csr"), "amg"))
+    want = np.zeros((5, 3))
+    want[[0, 3, 1], [0, 0, 2]] = [0.6, -0.8, 1]
+    np.testing.assert_allclose(p.to_numpy(), want)
+    np.testing.assert_array_equal(norms, [5, 1, 5])
+
+
+def test_a_large_last_level_is_factored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["openwork.linalg.amg"], "_MAX_DENSE", 30)
+    a, b = poisson(6), np.arange(36.0)
+    m = linalg.amg(ow.asarray(a), max_levels=1)
+    np.testing.assert_allclose(m.solve(b), scipys.spsolve(a.tocsc(), b))
+    loops = ow.asarray(np.kron(np.eye(18), [[1.0, -1], [-1, 1]])).asformat("csr")
+    with pytest.raises(np.linalg.LinAlgError, match="amg: the last level, of 36 rows, is singular"):
+        linalg.amg(loops, max_levels=1)

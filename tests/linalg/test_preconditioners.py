@@ -91,6 +91,7 @@ def test_incomplete_cholesky(dtype: str) -> None:
         for trans, dense in (("N", m), ("T", m.T), ("H", m)):
             np.testing.assert_allclose(factor.solve(b, trans), np.linalg.solve(dense, b), rtol=1e-9)
     shifted = linalg.ic0(tensor(a, "csr"), shift=0.5)
+    assert (shifted.shift, factor.shift) == (0.5, 0)
     np.testing.assert_allclose(np.diag(shifted.L.to_numpy() @ shifted.L.to_numpy().conj().T), 1.5 * np.diag(a))
     banded = np.diag(np.full(9, 4.0)) + np.diag(np.ones(8), 1) + np.diag(np.ones(8), -1)
     np.testing.assert_allclose(linalg.ic0(tensor(banded, "csr")).L.to_numpy(), np.linalg.cholesky(banded), atol=1e-12)

@@ -279,6 +279,10 @@ def test_tensordot_outer_kron_vecdot() -> None:
     for left, right in (((3, 4), (2, 5)), ((4,), (2, 5)), ((2, 5), (4,)), ((3, 4, 2), (2, 5, 3)), ((3,), (0,))):
         a, b = tensor(dense_array(left, 1), "csf"), tensor(dense_array(right, 2), "coo")
         same(kron(a, b), np.kron(a.to_numpy(), b.to_numpy()))
+    for left, right in (((3, 4), (2, 4, 3)), ((4,), (2, 4, 3)), ((2, 3, 4), (4, 2)), ((2, 3, 4), (4,)), ((), (2, 3))):
+        a, y = tensor(dense_array(left, 1), "coo"), dense_array(right, 2)
+        same(ow.dot(a, y), np.dot(a.to_numpy(), y))
+        same(ow.dot(a, tensor(y, "coo")), np.dot(a.to_numpy(), y))
         same(outer(a, b), np.outer(a.to_numpy(), b.to_numpy()))
     a, b = tensor(dense_array((3, 4), 1, density=0.8), "csc"), tensor(dense_array((3, 4), 2, density=0.7), "csr")
     same(vecdot(a, b), (a.to_numpy() * b.to_numpy()).sum(-1))

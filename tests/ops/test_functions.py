@@ -339,6 +339,10 @@ def test_results_keep_their_structure() -> None:
     same(ow.compute(lazy), np.where(a, np.inf, 0))
     assert type(ow.compute(ow.lazy(a) + 1)) is np.ndarray
     assert ow.lazy(lazy) is lazy
+    same(ow.compute(ow.matrix_transpose(ow.lazy(t))), a.T)
+    same(ow.compute(ow.positive(ow.lazy(t))), a)
+    limits = ow.__array_namespace_info__().capabilities()
+    assert limits == {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
 
 def test_parts_of_an_element_are_rounded_together() -> None:

@@ -153,7 +153,7 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "array_equal": lambda a, v, w: np.array_equal(a / a, a / a, equal_nan=True),
     "array_equiv": lambda a, v, w: np.array_equiv(a, a[:1]),
     "size along an axis": lambda a, v, w: np.size(a, 1),
-    "einsum dtype": lambda a, v, w: np.einsum("ij->j", a, dtype=np.float64),
+    "einsum dtype": lambda a, v, w: np.einsum("ij->j", a, dtype=np.complex128),
 }
 
 
@@ -175,6 +175,7 @@ def test_as_of_the_arrays(call: str, format: str) -> None:
         lambda a: np.putmask(a, X > 0, [5.0, 6.0, 7.0]),
         lambda a: np.putmask(a, (X < 0).tolist(), 8.0),
         lambda a: np.fill_diagonal(a, 4.0),
+        lambda a: np.fill_diagonal(a, [3.0, 0.0, 1.0]),
         lambda a: np.put_along_axis(a, np.array([[1], [2], [0], [4]]), 9.0, axis=1),
         lambda a: np.copyto(a, 3, where=X > 1),
         lambda a: a.sort(axis=0),

@@ -69,6 +69,15 @@ def test_matrices(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 check(ow.asarray(few, format=spec, fill_value=np.nan), few, real[:2], (None, 0, 1))
 
 
+def test_places_beside_nan_of_dense_and_deep_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openwork.runtime.outer_ranges.STEP", 20)
+    x = elements((4, 8, 7), "float64", True)
+    x[:, 1] = x[:, 2]
+    cube = np.where(np.isnan(x).all(1, keepdims=True) | np.isnan(x).all(0), -np.inf, x)
+    for t, name in ((ow.asarray(cube, format="coo"), "nanargmax"), (ow.asarray(cube[0]), "nanargmin")):
+        check(t, t.to_numpy(), (name,), (1,))
+
+
 FOLDED = ("sum", "mean", "max", "any", "var", "std", "argmax", "count_nonzero")
 
 

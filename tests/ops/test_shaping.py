@@ -149,6 +149,8 @@ def test_sparse_mask_of_arrays() -> None:
     same(got, np.where(OTHER != 0, array, 0))
     doubled = ow.sparse_coo_tensor([[0, 0], [1, 1]], [1.0, 2.0], (8, 12))
     assert sparse_mask(array, doubled).nse == 1
+    for number in (0.0, 3.0):
+        same(sparse_mask(np.float64(3), ow.asarray(np.float64(number))), np.array(3.0))
 
 
 def test_prune() -> None:

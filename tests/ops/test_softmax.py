@@ -59,6 +59,15 @@ def test_large_elements_do_not_overflow() -> None:
     np.testing.assert_allclose(ow.logsumexp(t, 1).to_numpy(), [1000.0, -1000.0 + np.log1p(np.exp(-1))])
 
 
+def test_nothing_has_a_softmax_of_its_shape() -> None:
+    for shape in ((0, 3), (3, 0), (0, 0)):
+        for spec in ("csr", "coo", "csc"):
+            for axis in (0, 1):
+                for function in (ow.softmax, ow.log_softmax):
+                    got = function(ow.zeros(shape, dtype="float32", format=spec), axis)
+                    assert (got.shape, got.dtype, got.nse) == (shape, np.float32, 0)
+
+
 def test_integers_and_half() -> None:
     array = dense_array((4, 6))
     assert ow.softmax(tensor(array.astype("int32"), "csr"), 1).dtype == np.float64
