@@ -79,6 +79,12 @@ def test_products_and_normalised_rows() -> None:
         (ow.einsum("ij,ij->i", m, m), (m * m).sum(1)),
         (ow.vecdot(m, m), (m * m).sum(1)),
         (ow.vecdot(m, m, axis=0), (m * m).sum(0)),
+        (ow.vecdot(m, m, axis=-2), (m * m).sum(0)),
+        (ow.vecdot(m, m, axis=1), (m * m).sum(1)),
+        (ow.diff(m, axis=0, n=2), ow.diff(m[1:], axis=0).sub(ow.diff(m[:-1], axis=0), how="intersection")),
+        (ow.concat(ow.unstack(m, axis=-1)), m.T.flatten()),
+        (ow.astype(m, ow.int32), m.astype("int32")),
+        (+m, m),
         (ow.outer(m[0], m[1]), ow.reshape(m[0], (5, 1)).mul(ow.reshape(m[1], (1, 5)), how="intersection")),
         (ow.softmax(m, axis=1), m.softmax(1)),
         (ow.log_softmax(m), m.log_softmax(-1)),
@@ -196,6 +202,15 @@ def test_operands_of_every_kind() -> None:
         agree(ow.masked.einsum("ij,j->i", m, [1.0, 2, 3, 4, 5]), (a * np.arange(1.0, 6)).sum(1))
         agree(ow.masked.einsum("ij,ij->", m, ow.asarray(data)), np.ma.asarray((a * data).sum()))
         agree(ow.masked.einsum(m, [0, 1], [1]), a.sum(0))
+        inside = ow.asarray(np.where(bits, 1.0, np.inf), format="csr", fill_value=np.inf)  # what it stores takes part
+        agree(
+            ow.masked.einsum("ij,kj->ik", m, inside, semiring="min_plus"),
+            ow.masked.einsum("ij,kj->ik", m, made(np.ones((4, 5)), bits, spec), semiring="min_plus").to_masked_array(),
+        )
+        agree(ow.masked.sum(data, 1, mask=made(bits, data > 1, spec)), reference(data, bits & (data > 1)).sum(1))
+        over_torch = ow.masked_tensor(torch.tensor(data), torch.tensor(bits)).asformat(ow.format(spec, 2))
+        agree(over_torch * np.array(2.0), a * 2)
+        agree(over_torch.add(np.array(2.0), how="union"), a + 2)
         sparse = ow.asarray(np.arange(5.0), format="coo")
         agree(ow.masked.lift(np.hypot, [m, sparse], "hypot"), np.ma.hypot(a, np.arange(5.0)), exact=False)
         agree(ow.masked.linear(m, np.ones((2, 5)), np.ones(2)), (a.filled(0) @ np.ones((5, 2))) + 1)

@@ -51,6 +51,44 @@ def test_einsum(text: str, spec: str) -> None:
     agree(masked.einsum(text, *(made(*p, spec) for p in pairs)), product(text, *pairs))
 
 
+@pytest.mark.parametrize("mask", [0.4, "none"])
+def test_einsum_with_operands_of_every_kind(mask: Any) -> None:
+    """What shares no index with the result, not even by other operands, is a factor of all of it, and may be missing."""
+    for text in (
+        "ij,kl->kl",
+        "ij,kl->",
+        "ij,kl,j->l",
+        "ij,->ij",
+        ",ij->i",
+        "ii,ij->j",
+        "ij,kj->",
+        "ij,kl->il",
+        "i,j->ij",
+    ):
+        letters = text.partition("->")[0].split(",")
+        for first, *rest in (("dense", "csr", "csr"), ("csr", "csr", "csr"), ("csr", "tensor", "csr"), ("tensor", "csr", "dense"),
+                             ("csr", "array", "csr"), ("array", "dense", "tensor")):  # fmt: skip
+            kinds = (first, *rest)[: len(letters)]
+            pairs = [arrays((4,) * len(t), k, mask=mask if k < 2 else "all") for k, t in enumerate(letters)]
+            pairs = [
+                (d, b if k in ("dense", "csr") else np.ones_like(b)) for (d, b), k in zip(pairs, kinds, strict=True)
+            ]
+            operands = [
+                np.asarray(d) if k == "array" or (k == "tensor" and not d.ndim) else ow.asarray(d, format="coo")
+                if k == "tensor" else made(d, b, k if d.ndim == 2 else "dense") for (d, b), k in zip(pairs, kinds, strict=True)
+            ]  # fmt: skip
+            agree(masked.einsum(text, *operands), product(text, *pairs))
+
+
+def test_gradients_of_a_product_that_is_missing() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones(3, 3, requires_grad=True)
+    m, number = ow.as_masked_tensor(x, x > 0).asformat("csr"), ow.as_masked_tensor(x[0, 0], torch.tensor(False))
+    got = masked.einsum("ij,->ij", m, number)
+    assert got.nse == 0
+    assert torch.equal(torch.autograd.grad(got.sum().filled(0).to_dense(), x)[0], torch.zeros(3, 3))
+
+
 def test_stacks_of_matrices() -> None:
     a, b = arrays((3, 4, 5), 0, mask=0.3), arrays((3, 5, 2), 1, mask=0.3)
     for spec in ("dense", "coo", "(i, j, k) -> (i : dense, j : compressed, k : dense)"):

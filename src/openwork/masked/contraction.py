@@ -20,6 +20,8 @@ from ..compiler.semiring import Semiring
 from ..errors import UnsupportedError
 from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply
+from ..ops.creation import zeros_like
+from ..ops.indexing.taking import sparse_mask
 from ..ops.products import einsum as tensors
 from ..ops.products.subscripts import parse_subscripts, subscripts_of
 from ..runtime.contraction.sparse import absent
@@ -126,13 +128,32 @@ def _product(inputs: tuple[str, ...], factors: list[Any], output: str, ring: Sem
     operands = [stored(x) if isinstance(x, MaskedTensor) else x for x in factors]
     semiring = ring if ring.name != "plus_times" else ring.name  # by its name, of which prepared calls are kept
     values = tensors.einsum(text, *operands, semiring=semiring)
+    terms = [t for t, x in _zip(inputs, factors) if isinstance(x, MaskedTensor)]
+    if output and _is_missing(_apart(inputs, output), terms, masked):
+        t = values if isinstance(values, Tensor) else Tensor._from_dense(values)
+        return wrap(settled(sparse_mask(t, zeros_like(t, format="coo")), masked[0].format))
     if len(masked) == len(factors) > 1 and output:
         return wrap(settled(values, masked[0].format))
-    terms = [t for t, x in _zip(inputs, factors) if isinstance(x, MaskedTensor)]
     if any(isinstance(x, Tensor) for x in factors):
         sizes = {c: n for t, x in _zip(inputs, factors) for c, n in zip(t, x.shape, strict=True)}
         return _everywhere(values, terms, output, masked, sizes)
     return _companion(values, terms, output, masked)
+
+
+def _apart(inputs: Sequence[str], output: str) -> set[str]:
+    """The letters that share no operand with a letter of the result, nor by way of other letters."""
+    apart, reached = set("".join(inputs)), set(output)
+    while reached:
+        apart -= reached
+        reached = {c for t in inputs if reached & set(t) for c in t} & apart
+    return apart
+
+
+def _is_missing(letters: set[str], terms: list[str], masked: list[MaskedTensor]) -> bool:
+    """Whether the masked operands of these letters, which make a factor of the whole result, have no product."""
+    parts = [(t, m) for t, m in _zip(terms, masked) if letters & set(t)]
+    _, products = _counted([t for t, _ in parts], "", [m for _, m in parts]) if parts else ("", 1)
+    return not bool(products > 0)
 
 
 def _counted(
@@ -168,7 +189,7 @@ def _everywhere(
     """
     out, products = _counted(terms, output, masked, sizes)
     there = products if isinstance(products, Tensor) else Tensor._from_dense(products)
-    marks = strided_tensor(d := there.to_dense(), d > 0) if there.format.is_dense else wrap(there)
+    marks = strided_tensor(there.to_dense(), (there > 0).to_dense()) if there.format.is_dense else wrap(there)
     count = marks.nse * math.prod(sizes[c] for c in output if c not in out)
     held = sum(length(m.values) for m in masked) + (length(values.values) if isinstance(values, Tensor) else count)
     if prefers_sparse(count, held):
