@@ -135,7 +135,12 @@ def test_bands(dtype: torch.dtype) -> None:
     checker = torch.tensor([[1, 0, 1], [0, 1, 1]]).repeat_interleave(16, 0).repeat_interleave(12, 1)
     few = torch.zeros(16, 2100).index_fill(1, torch.arange(7, 2000, 150), 1)  # of many keys, which all see the same
     tall = torch.eye(2).repeat_interleave(32, 0).repeat_interleave(12, 1)
-    for mask, format in ((checker, "bsr(16, 12)"), (tall, "bsr(32, 12)"), (few, "csr"), (0 * checker, "csr")):
+    blocks = torch.tensor([[1, 0, 1, 1], [0, 1, 1, 0], [0, 0, 0, 1]])
+    narrow = [
+        (blocks.repeat_interleave(h, 0).repeat_interleave(w, 1), f"bsr({h}, {w})")
+        for h, w in ((16, 3), (8, 5), (24, 4))
+    ]
+    for mask, format in ((checker, "bsr(16, 12)"), (tall, "bsr(32, 12)"), (few, "csr"), (0 * checker, "csr"), *narrow):
         n, m = mask.shape
         given = [numbers(2, n, 6).to(dtype), numbers(2, m, 6, seed=1).to(dtype), numbers(2, m, 5, seed=2).to(dtype)]
         given = [x.detach().requires_grad_() for x in given]
