@@ -62,6 +62,19 @@ def test_modules_are_rebuilt_from_what_was_saved() -> None:
     torch.testing.assert_close(whole.eval()(x), sparse(x))
 
 
+def test_layers_that_are_dense_beside_sparse_ones_stay_dense() -> None:
+    net = nn.Sequential(*[nn.Linear(4, 4) for _ in range(11)])
+    net[10], x = prune(net[10], 0.5), torch.rand(3, 4)
+    again = from_state_dict(nn.Sequential(*[nn.Linear(4, 4) for _ in range(11)]), net.state_dict())
+    assert [type(layer) for layer in again] == [type(layer) for layer in net]
+    assert torch.equal(again(x), net(x))
+    attention = prune(nn.MultiheadAttention(4, 2), 0.5)
+    attention.out_proj, attention.k_proj = nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 4)
+    dense = densify(copy.deepcopy(attention))
+    torch.testing.assert_close(dense(x, x, x)[0], attention(x, x, x)[0])
+    assert [dense.out_proj.weight.requires_grad, dense.in_proj_weight.requires_grad] == [False, True]
+
+
 def test_safetensors(tmp_path: Path) -> None:
     safetensors = pytest.importorskip("safetensors.torch")
     sparse, x = prune(model(), 0.6), torch.rand(2, 3, 8)

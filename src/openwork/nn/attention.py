@@ -196,7 +196,7 @@ class SparseMultiheadAttention(SparseAttention):
             self.embed_dim, self.num_heads, self.dropout, self.q_proj.bias is not None, self.bias_k is not None,
             self.add_zero_attn, self.kdim, self.vdim, self.batch_first,
         )  # fmt: skip
-        dense.to(self.out_proj.values)
+        dense.to(_weight_parameter(self.out_proj))
         weights = [_dense_weight(p) for p in projections]
         own = [_weight_parameter(p) for p in projections]
         if dense._qkv_same_embed_dim:
