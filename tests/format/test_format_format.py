@@ -17,6 +17,7 @@ from strategies import formats, shapes
 from openwork.errors import FormatError, ShapeError
 from openwork.format import Compressed, Dense, Dim, Format, Level, format
 from openwork.format.expression import Add, Div, Mod, Sub
+from openwork.format.level import unpickled
 
 CSR = Format(("i", "j"), (Level(Dim(0), Dense()), Level(Dim(1), Compressed())))
 
@@ -85,6 +86,32 @@ def test_a_pickled_level_of_what_is_no_expression(expression: object) -> None:
     assert function(*arguments) == level
     with pytest.raises(FormatError, match="no level"):
         function(expression, *arguments[1:])
+
+
+def test_formats_are_pickled_with_their_properties() -> None:
+    for text in (
+        "csr", "coo", "(i, j) -> (i : compressed(nonunique, unordered), j : singleton(unordered))", "nm(2, 4)", "ell(3)",
+        "(i, j) -> (i : dense, j : compressed(unordered))", "(i, j) -> (i : dense, j : compressed(nonunique))",
+        "(i, j) -> (i : dense, j : loose_compressed(nonunique))", "(i, j) -> (j - i : compressed, j : range)", "bitmap",
+    ):  # fmt: skip
+        read = pickle.loads(pickle.dumps(format(text)))
+        assert read == format(text)
+        assert [(x.format.unique, x.format.ordered) for x in read.levels] == [
+            (x.format.unique, x.format.ordered) for x in format(text).levels
+        ]
+    function, arguments = Level(Dim(0), Compressed()).__reduce__()[:2]
+    broken = object.__new__(Compressed)
+    for level_format in (broken, "compressed", Compressed, None):
+        with pytest.raises(FormatError, match="unpickling"):
+            function(arguments[0], level_format, *arguments[2:])
+    for changed in (
+        (list, (), True, True),
+        (Compressed, [], True, True),
+        (Compressed, (), 1, True),
+        (Compressed, (), True, None),
+    ):
+        with pytest.raises(FormatError, match="unpickling: no level format"):
+            unpickled(*changed)  # type: ignore[arg-type]
 
 
 @given(st.data())

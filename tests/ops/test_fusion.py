@@ -403,6 +403,31 @@ def test_programs_tell_operands_from_what_was_computed() -> None:
     agree(ow.fused(lambda A, B: A * B - (B + A))(A, B), A * B - (B + A))
 
 
+AGAIN: dict[str, Function] = {
+    "sum(A * B * v, 1)": lambda A, B, v, m: (A * B * v).sum(axis=1),
+    "A * v - B": lambda A, B, v, m: A * v - B,
+    "(A * B) @ m": lambda A, B, v, m: (A * B) @ m,
+    "A * (m @ m.T)": lambda A, B, v, m: A * (m[:8] @ m.T),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_programs_again(name: str) -> None:
+    """Of arrays of other strides and widths, and of one operand twice."""
+    function = ow.fused(AGAIN[name])
+    a, b = dense_array((8, 12), 0), dense_array((8, 12), 1)
+    v, m = RNG.integers(1, 5, 24) * 1.0, RNG.integers(1, 5, (24, 6)) * 1.0
+    for x, y in ((a, b), (b, a), (a, a)):
+        A = tensor(x, "csr")
+        B = A if x is y else tensor(y, "csr")
+        for w, n in (
+            (v[:12], m[:12, :3]), (v[::2], m[::2, ::2]), (v[11::-1], m[11::-1, :3]), (v[:12], m[:12, 3:0:-1]),
+            (v[12:], np.asfortranarray(m[12:, :3])), (np.broadcast_to(v[3:4], 12), np.broadcast_to(m[:12, :1], (12, 3))),
+            (v[:12], m[:12, :1]), (v[:12], m[:12, :0]), (v[:12], m[:12, :3]),
+        ):  # fmt: skip
+            np.testing.assert_allclose(to_numpy(function(A, B, w, n)), AGAIN[name](x, y, w, n), rtol=1e-12)
+
+
 def test_what_a_function_reads_is_never_out_of_date() -> None:
     A, B, _ = operands()
     factor = [2.0]

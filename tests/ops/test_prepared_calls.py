@@ -456,16 +456,24 @@ def test_calls_over_torch_again(name: str) -> None:
     with torch.inference_mode():
         for _ in range(3):
             compare(2 * v, w)
-    for _ in range(2):
-        p, q = (u.clone().requires_grad_() for u in (2 * v, w))
-        results = [torch.autograd.grad((f(p, q) ** 2).sum(), (p, q), allow_unused=True) for f in (found, wanted)]
-        for x, y in zip(*results, strict=True):
-            torch.testing.assert_close(torch.zeros_like(w) if x is None else x, torch.zeros_like(w) if y is None else y)
+    for recorded in ((True, True), (True, False), (False, True), (True, True)):
+        p, q = (u.clone().requires_grad_(is_recorded) for u, is_recorded in zip((2 * v, w), recorded, strict=True))
+        asked = [u for u in (p, q) if u.requires_grad]
+        if recorded[0] or name in ("product", "sum", "joined", "matrix product"):
+            results = [torch.autograd.grad((f(p, q) ** 2).sum(), asked, allow_unused=True) for f in (found, wanted)]
+            for x, y in zip(*results, strict=True):
+                torch.testing.assert_close(
+                    torch.zeros_like(w) if x is None else x, torch.zeros_like(w) if y is None else y
+                )
         with torch.no_grad():
             compare(p, q)
             assert not found(p, q).requires_grad
         tangents = [torch.func.jvp(f, (v, w), (p.detach(), q.detach())) for f in (found, wanted)]
         torch.testing.assert_close(*tangents)
+        forward = torch.autograd.forward_ad
+        with forward.dual_level():
+            duals = [forward.make_dual(u.clone(), 2 * u) for u in (v, w)]
+            torch.testing.assert_close(*(forward.unpack_dual(f(*duals)) for f in (found, wanted)))
         for of in ((0, 0), (0, None), (None, 0)):
             pair = [torch.stack([u, 2 * u, -u]) if d == 0 else u for d, u in zip(of, (v, w), strict=True)]
             if of[0] == 0 or name in ("product", "sum", "joined", "matrix product"):
@@ -488,6 +496,10 @@ def test_products_over_torch_are_learnt_from_any_values() -> None:
                 product = c * b
                 np.testing.assert_array_equal(product.to_numpy(), x * y)
             product.crd(1).zero_()
+    for one, other in ((torch.float64, torch.float32), (torch.float32, torch.float64), (torch.float64, torch.int64)):
+        a, b = (ow.asarray(torch.from_numpy(x).to(d), format="csr") for x, d in ((X, one), (y, other)))
+        for _ in range(4):
+            np.testing.assert_array_equal((a * b).to_numpy(), X * y)
     crd = torch.tensor([[1, 5], [2, 2**40]])
     a, b = (ow.sparse_coo_tensor(crd, torch.tensor(v), (2**41, 2**41)) for v in ([2.0, 3.0], [0.5, -1.0]))
     for _ in range(4):  # no number of 64 bits tells where in the matrix an element is

@@ -10,19 +10,22 @@ import numpy as np
 import pytest
 
 import openwork as ow
+from openwork.compiler.packed_coordinates import coordinate_bits
+from openwork.compiler.single.accumulators import _tree_sum
 from openwork.errors import DTypeError, FormatError, ShapeError, SizeError, UnsupportedError
 from openwork.format import format as parse
 from openwork.format.expression import Dim, Div
 from openwork.ir.index import Apply, Literal
 from openwork.ir.index_text import parse as statement
-from openwork.ir.loop import Const
-from openwork.ir.types import SCALARS
+from openwork.ir.loop import Const, Op
+from openwork.ir.types import SCALARS, Type
 from openwork.runtime import (
     contract,
     float_errors,
     full_sum,
     gradient_hook,
     handed_over,
+    kernel_text,
     layouts,
     leading_slice,
     library_errors,
@@ -289,6 +292,68 @@ def test_one_element_in_each_row() -> None:
         row = t[k : k + 1]
         np.testing.assert_array_equal(row[0].to_numpy(), x[k])
         np.testing.assert_array_equal(ow.squeeze(row, axis=0).to_numpy(), x[k])
+
+
+def test_sums_over_a_wide_index_of_dense_factors() -> None:
+    """In lanes: several vectors a step, the rest in narrower ones."""
+    for n in (1, 40, 100, 203):
+        b, c = rng.integers(-4, 5, (8, n)) * 1.0, rng.integers(-4, 5, (7, n)) * 1.0
+        a = ow.asarray(X, format="csr")
+        np.testing.assert_array_equal(ow.einsum("ij,jk,ik->i", a, b, c), np.einsum("ij,jk,ik->i", X, b, c))
+        np.testing.assert_array_equal(ow.einsum("ij,jk,ik->", a, b, c), np.einsum("ij,jk,ik->", X, b, c))
+
+
+def test_trees_of_any_number_of_vectors() -> None:
+    terms = [Const(float(2**k), Type("f64")) for k in range(7)]
+    for count in range(1, 8):
+        tree, total = [_tree_sum("add", list(terms[:count]))], 0.0
+        while tree:
+            e = tree.pop()
+            total += e.value if isinstance(e, Const) else 0
+            tree += e.args if isinstance(e, Op) else ()
+        assert total == 2**count - 1
+
+
+@pytest.mark.parametrize(("text", "shape", "bits"), [
+    ("nm(2, 4)", (4, 8), 2), ("nm(1, 2)", (4, 8), 2), ("nm(4, 8)", (4, 8), 4), ("nm(2, 16)", (4, 16), 4),
+    ("nm(2, 32)", (4, 32), None), ("nm(2, 6)", (4, 12), None), ("nm(4, 4)", (4, 8), None), ("nm(2, 4)", (4, 7), None),
+    ("csr", (4, 8), None), ("ell(2)", (4, 8), None),
+])  # fmt: skip
+def test_bits_of_packed_coordinates(text: str, shape: tuple[int, int], bits: int | None) -> None:
+    fmt = parse(text)
+    assert coordinate_bits(fmt, fmt.ragged(shape)) == bits
+
+
+@pytest.mark.parametrize("large", [1, 1 << 40])
+def test_accumulators_begin_with_the_identity(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_accumulators, "LARGE", large)
+    for op, scalar, start in (
+        ("min", "f64", np.inf),
+        ("max", "i32", np.iinfo("i4").min),
+        ("mul", "f32", 1),
+        ("add", "i64", 0),
+    ):
+        parts = SimpleNamespace(parts=3, step=4, scalar=scalar, op=op)
+        found = private_accumulators.PrivateAccumulators._initialised(parts)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(found, np.full(8, start, numpy_dtype(scalar)))
+        assert found.dtype == numpy_dtype(scalar)
+
+
+def test_the_vector_index_of_a_shown_kernel_is_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    plan = kernel_text.schedule
+    monkeypatch.setattr(
+        kernel_text, "schedule", lambda stmt, laid, facts: (seen.append(facts.extents), plan(stmt, laid, facts))[1]
+    )
+    for text, vector in (
+        ("C(i,k) += A(i,j) * D(j,l) * B(l,k)", "k"),
+        ("C(i,k) += A(i,j) * B(j,k) * D(j,l)", "k"),
+        ("y(i) += A(i,j) * D(j,l)", "l"),
+    ):
+        show_kernel(text, {"A": "csr"})
+        assert seen.pop()[0][0] == vector, text
+    show_kernel("y(i) += A(i,j) * x(j)", {"A": "csr"})
+    assert not seen.pop()
 
 
 def test_reads_of_slices_cover_what_the_slice_is_made_of() -> None:

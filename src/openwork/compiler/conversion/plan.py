@@ -166,7 +166,7 @@ def _first_free(target: Format, run: Run) -> int:
 def _is_grouped(source: Format, target: Format, parts: tuple[Run, ...]) -> bool:
     """Whether the target is one compressed level with located levels below, and the walk goes parent by parent."""
     chains = [run for run in parts if run.kind is not Kind.LOCATED]
-    if len(chains) != 1 or parts[-1] in chains or chains[0].kind is not Kind.CHAIN:
+    if len(chains) != 1 or parts[-1] in chains:
         return False
     (chain,) = chains
     if chain.first != chain.last or not target.levels[chain.first].format.is_compressed:
