@@ -112,6 +112,7 @@ def test_what_is_no_matrix_is_refused() -> None:
         (lambda: ow.plot.spy(cube), "plot.spy: a tensor of 3 dimensions"),
         (lambda: ow.plot.rows(cube), "plot.rows: a tensor of 3 dimensions"),
         (lambda: ow.plot.rows(D, axis=2), "axis 2 of a matrix"),
+        (lambda: ow.plot.rows(D, axis=-3), "axis -3 of a matrix"),
         (lambda: ow.plot.levels(np.ones((30, 30))), "more than 400 positions"),
     ]:
         with pytest.raises(ow.ShapeError, match=words):

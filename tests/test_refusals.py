@@ -53,6 +53,9 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "filled: 1j is no value of dtype f64": (ow.DTypeError, lambda: M.filled(1j)),
     "pointwise: no tensor C": (ow.ShapeError, lambda: ow.pointwise("A[i,j] * C[i,j]", {"A": A})),
     "pointwise: A[i, i] does not suit a tensor of shape (3, 4)": (ow.ShapeError, lambda: ow.pointwise("A[i,i]", {"A": A})),
+    "kronsum: a matrix of shape (4,)": (ow.ShapeError, lambda: ow.kronsum(V, S)),
+    "kronsum: a matrix of shape (2, 2, 4)": (ow.ShapeError, lambda: ow.kronsum(S, T[:, :2])),
+    "kronsum: a matrix of shape (3, 4)": (ow.ShapeError, lambda: ow.kronsum(S, A)),
     "asarray: like=3": (ow.UnsupportedError, lambda: ow.asarray(A, like=3)),
     "take_along_axis: indices are integers; got dtype float64": (
         ow.DTypeError, lambda: ow.take_along_axis(A, np.zeros((3, 4)), axis=1)

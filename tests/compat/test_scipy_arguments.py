@@ -106,6 +106,12 @@ def test_shapes_that_do_not_agree_are_named() -> None:
     for other in (D[:3], ours.csr_array(D[:3])):
         with pytest.raises(ValueError, match=r"inconsistent shapes \(4, 4\) and \(3, 4\)"):
             ours.csr_array(D).multiply(other)
+    one, other = ours.csr_array(D), ours.csr_array(D[:3])
+    for relation in (operator.lt, operator.le, operator.gt, operator.ge):
+        with pytest.raises(ValueError, match=r"^inconsistent shape$"):
+            relation(one, other)
+    assert (one == other) is False
+    assert (one != other) is True
 
 
 def test_products_of_stacks_that_do_not_fit() -> None:

@@ -107,6 +107,13 @@ def test_a_real_graph_partitioner_sends_less() -> None:
     assert partition(mesh, 4, by="graph").sent() < 0.7 * partition(mesh, 4).sent()
 
 
+def test_grids_have_as_many_blocks_as_are_asked_for() -> None:
+    for columns, across in ((8, [1, 1, 1, 2, 1, 2]), (1, [1] * 6)):
+        cuts = [partition(csr(np.ones((6, columns))), k, by="grid").blocks for k in range(1, 7)]
+        assert [len(blocks) for blocks in cuts] == [1, 2, 3, 4, 5, 6]
+        assert [len({(b[1].start, b[1].stop) for b in blocks}) for blocks in cuts] == across
+
+
 def test_products_are_those_of_the_whole_and_send_what_was_predicted(client: Any) -> None:
     t = csr(X)
     sources: list[tuple[Any, Any]] = [

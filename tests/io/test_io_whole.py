@@ -97,6 +97,16 @@ def test_options_of_write(tmp_path: Path, name: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_numbers_of_options_are_no_booleans(tmp_path: Path) -> None:
+    ow.write(tmp_path / "t.mtx", A)
+    for option in ({"base": True}, {"max_ratio": True}, {"rows": slice(True, 2)}, {"rows": slice(0, True)}):
+        with pytest.raises(ow.DTypeError, match=f"read: {next(iter(option))} is an integer; got: True"):
+            ow.read(tmp_path / "t.mtx", **option)  # type: ignore[arg-type]
+    for rows in (slice(-1, 2), slice(0, -1)):
+        with pytest.raises(ValueError, match="rows are counted from the front"):
+            ow.read(tmp_path / "t.mtx", rows=rows)
+
+
 def test_options_that_mean_nothing(tmp_path: Path) -> None:
     for name in ("t.npz", "t.tns"):
         with pytest.raises(UnsupportedError, match=f"{name[1:]} files say no symmetry; got 'symmetric'"):
@@ -106,6 +116,8 @@ def test_options_that_mean_nothing(tmp_path: Path) -> None:
         ow.write(tmp_path / "t.npz", A, comment="note")
     with pytest.raises(UnsupportedError, match=r"name the file \.mtx\.gz"):
         ow.write(tmp_path / "t.mtx", A, compress=True)
+    with pytest.raises(UnsupportedError, match=r"help: leave compress out"):
+        ow.write(tmp_path / "t.ow", A, compress=True)
     for option in ({"base": 0}, {"values": False}, {"variable": "A"}):
         with pytest.raises(ValueError, match=f"{next(iter(option))}= means nothing for npz files; known here: "):
             ow.read(tmp_path / "t.npz", **option)

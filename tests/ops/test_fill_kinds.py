@@ -47,6 +47,18 @@ def with_fill(x: Any, fill: float, spec: str = "csr", dtype: str = "float64") ->
     return ow.asarray(dense, format=spec, fill_value=fill), dense
 
 
+@pytest.mark.parametrize("like", ["numpy", "torch"])
+@pytest.mark.parametrize(("fill", "dtype"), [(0.1, "float64"), (2**40 + 1, "int64"), (0.1 + 0.2j, "complex128")])
+def test_fill_values_keep_their_digits_beside_dense_arrays(fill: Any, dtype: str, like: str) -> None:
+    x = np.where(X == 0, fill, X).astype(dtype)
+    a = ow.asarray(ow.asarray(x, format="csr", fill_value=fill), like=like)
+    y = np.asarray(ow.asarray(Y.astype(dtype)).to_numpy())
+    other = ow.asarray(ow.asarray(y), like=like)
+    for op in (operator.add, operator.sub):
+        np.testing.assert_array_equal(np.asarray(op(a, other.to_dense())), op(x, y))
+        np.testing.assert_array_equal(np.asarray(op(other.to_dense(), a)), op(y, x))
+
+
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_another_fill_value_compiles_nothing(op: Any, compiled: list[str]) -> None:
     counts = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from inspect import isfunction, signature
 from typing import Any
 
 import numpy as np
@@ -385,3 +386,24 @@ def test_sums_over_fibres_of_huge_extents() -> None:
     total = ow.sum(t, axis=1)
     assert total.nse == 3
     assert [total.item(*k) for k in ((0, 10**6 - 1), (5, 7), (10**6 - 1, 7), (5, 8))] == [1, 6, 3, 0]
+
+
+def test_kept_dimensions_have_extent_1() -> None:
+    """Of every public reduction, with elements that are NaN."""
+    x = np.where(np.arange(20).reshape(4, 5) % 3 == 1, np.arange(20.0).reshape(4, 5), 0)
+    x[1, 2] = np.nan
+    t, count = ow.asarray(x, format="csr"), 0
+    for space in (ow, ow.linalg):
+        for name in dir(space):
+            function = getattr(space, name)
+            if name.startswith("_") or not isfunction(function) or "keepdims" not in signature(function).parameters:
+                continue
+            given = (0.5,) if "quantile" in name or "percentile" in name else ()
+            for axis, shape in ((0, (1, 5)), (None, (1, 1))):
+                axes = ((0, 1), (1, 1)) if name == "matrix_norm" else (axis, shape)
+                got = function(t, *given, axis=axes[0])
+                kept = function(t, *given, axis=axes[0], keepdims=True)
+                assert kept.shape == axes[1], (name, axis)
+                np.testing.assert_array_equal(np.ravel(kept.to_numpy()), np.ravel(got.to_numpy()), name)
+            count += 1
+    assert count > 25

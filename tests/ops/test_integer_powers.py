@@ -19,6 +19,8 @@ WAYS = {
     "merge": lambda: coo(A) ** coo(B),
     "merge of formats": lambda: ow.asarray(A, format="csr") ** ow.asarray(B, format="csc"),
     "broadcast": lambda: coo(A) ** coo(B[:1]),
+    "one row": lambda: coo(A[1:2]) ** coo(B[1:2]),
+    "one column": lambda: ow.asarray(A[:, 1:2], format="csr") ** B[:, 1:2],
     "dense": lambda: ow.asarray(A) ** ow.asarray(B),
     "sparse, array": lambda: coo(A) ** B,
     "array, sparse": lambda: A ** coo(B),
@@ -43,6 +45,13 @@ def test_negative_exponents_are_refused(way: str) -> None:
         WAYS[way]()
     assert isinstance(error.value, ow.DTypeError)
     assert "help:" in str(error.value)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,)])
+def test_nothing_has_any_power(shape: tuple[int, ...]) -> None:
+    base, exponent = np.zeros(shape, int), np.full(shape, -1)
+    for got in (coo(base) ** coo(exponent, fill_value=-1), coo(base) ** exponent):
+        assert (got.shape, got.dtype) == (shape, int)
 
 
 def test_an_exponent_that_is_computed_is_refused() -> None:

@@ -141,6 +141,14 @@ def test_eye(args: tuple[int, ...], k: int) -> None:
         same(eye(*args, k=k, dtype="float32", format=spec), np.eye(*args, k=k, dtype=np.float32))
 
 
+def test_shapes_broadcast_as_numpys() -> None:
+    for shapes in ((), ((),), ((3, 1), (2,)), ((0, 1), (1, 4), ()), (5, (2, 1)), ((1, 1), (7, 1, 1), (3,))):
+        want = np.broadcast_shapes(*shapes)
+        assert ow.broadcast_shapes(*shapes) == want
+        arrays = [np.ones(s) for s in shapes]
+        assert [t.shape for t in ow.broadcast_arrays(*arrays)] == [want] * len(shapes)
+
+
 def test_sparse_mask_of_arrays() -> None:
     mask = tensor(OTHER, "coo")
     array = dense_array((8, 12), 3)
