@@ -180,10 +180,17 @@ def test_rank_zero() -> None:
     assert ow.reshape(ow.broadcast_to(total, (1, 1)), ()).item() == total.item()
     assert total.reshape(()).item() == total.mask_nan().item() == total.flatten().item() == total[()].item()
     assert total[None, ..., None].shape == (1, 1)
+    assert total.asformat("dense") is total
+    with pytest.raises(TypeError, match="rank 0"):
+        len(total)
+    assert len(made(*arrays((3, 4)), "csr")) == 3
+    both = ow.compute(ow.lazy(total) + ow.lazy(made(np.full((1, 1), 2.0), np.full((1, 1), True))))
+    assert (both.shape, both.item()) == ((1, 1), total.item() + 2)
     stack = ow.masked.stack([total, total * 2])
     assert (stack.shape, stack.compressed().tolist()) == ((2,), [total.item(), 2 * total.item()])
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
 def test_operands_of_every_kind() -> None:
     """Numbers, lists, arrays and tensors of rank 0, over either library, with a masked tensor over NumPy's buffers."""
     torch = pytest.importorskip("torch")
@@ -211,11 +218,19 @@ def test_operands_of_every_kind() -> None:
         over_torch = ow.masked_tensor(torch.tensor(data), torch.tensor(bits)).asformat(ow.format(spec, 2))
         agree(over_torch * np.array(2.0), a * 2)
         agree(over_torch.add(np.array(2.0), how="union"), a + 2)
+        assert over_torch.asformat("csc").to_torch_masked().to_tensor(7).tolist() == a.filled(7).tolist()
+        classes, scores = np.arange(4), np.log(data + 4)
+        for given in (scores, ow.asarray(scores, format="csr"), made(scores, bits | True, spec)):
+            agree(ow.masked.nll_loss(given, classes), np.ma.asarray(-scores[classes, classes].mean()), exact=False)
         sparse = ow.asarray(np.arange(5.0), format="coo")
         agree(ow.masked.lift(np.hypot, [m, sparse], "hypot"), np.ma.hypot(a, np.arange(5.0)), exact=False)
         agree(ow.masked.linear(m, np.ones((2, 5)), np.ones(2)), (a.filled(0) @ np.ones((5, 2))) + 1)
         agree(ow.masked.linear(m, m), np.ma.dot(a, a.T))
         assert m.to_dense().format == ow.format("bitmap", 2) == made(data, bits).format
+    with pytest.raises(
+        AttributeError, match=r"over NumPy buffers\n  help: m.to\(torch.device\('cpu'\)\).clamp_min is torch's"
+    ):
+        m.clamp_min(1)
 
 
 def test_numpys_functions_that_are_methods() -> None:

@@ -214,3 +214,20 @@ def test_determinants_of_a_batch_of_values() -> None:
 
     for got, *want in zip(torch.vmap(determinant)(batch), *map(determinant, batch), strict=True):
         torch.testing.assert_close(got, torch.stack(want))
+
+
+def test_copies_of_another_structure() -> None:
+    """Of as many elements in other rows, of another fill value, and of the same structure."""
+    first, second = torch.tensor([[1.0, 1, 0], [0, 0, 0]]), torch.tensor([[2.0, 0, 0], [0, 3, 0]])
+    for convert in (torch.clone, torch.Tensor.numpy):
+        for other, fill in ((second, 0.0), (first * 3, 0.0), (first * 3, 5.0), (second, 5.0)):
+            t = ow.asarray(convert(first), format="dcsr")
+            given, values = ow.asarray(convert(other), format="dcsr", fill_value=fill), t.values
+            t.copy_(given)
+            assert np.array_equal(t.to_numpy(), other.numpy())
+            assert (t.format, t.fill_value) == (given.format, fill)
+            assert (t.values is values) == (fill == 0 and other is not second)
+    lazy = ow.lazy(ow.asarray(first.to(torch.complex64), format="csr"))
+    for name in ("min", "max"):
+        with pytest.raises(ow.DTypeError, match="complex"):
+            ow.compute(getattr(ow, name)(lazy * 2, axis=0))

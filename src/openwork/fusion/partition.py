@@ -21,7 +21,7 @@ from ..ir.index import Access, Apply, Expression, Literal, accesses
 from ..ir.ops import arity
 from ..ops.reductions.folds import axes_of
 from ..runtime.coiterate.types import typed
-from ..tensor.lazy import ELEMENTWISE, FOLDS, LEAF, MATMUL, REDUCE, SELECT, TRANSPOSE, Lazy
+from ..tensor.lazy import ELEMENTWISE, LEAF, MATMUL, REDUCE, SELECT, TRANSPOSE, Lazy
 from .infer import Meta, meta_of, transposed
 
 __all__ = ["PlannedPart", "Region", "plan_part", "region_of"]
@@ -200,8 +200,8 @@ class _RegionBuilder:
         meta = self.meta(node.args[0])
         if not meta.is_sparse:
             return "the operand is dense"
-        if node.name not in FOLDS or (meta.scalar[0] == "c" and node.name in ("min", "max")):
-            return "it takes more than one pass"
+        if meta.scalar[0] == "c" and node.name in ("min", "max"):
+            return "complex numbers are not ordered"
         indices = tuple(f"i{d}" for d in range(len(meta.shape)))
         axes = axes_of(node.options[1], len(indices), lists=meta.library == "torch")
         e = self.absorb(node.args[0], indices, node.name == "sum" and meta.scalar not in _SMALL)

@@ -253,6 +253,7 @@ def _equal_widths(*indices: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any],
 
 
 def _scipy_compressed(t: Tensor, layout: Layout) -> Any:
+    """CSR or CSC; a vector's coordinates are those of SciPy's 1-D CSR too."""
     import scipy.sparse as sp
 
     s = t._storage
@@ -303,8 +304,6 @@ def _scipy_coo(t: Tensor, layout: Layout) -> Any:
     import scipy.sparse as sp
 
     s = t._storage
-    if layout.kind == "csr":
-        return _scipy_compressed(t, layout).tocoo()
     crd = _equal_widths(*(_host(c) for c in s.crd))
     out = sp.coo_array(t.shape, dtype=_host(s.values).dtype)
     if hasattr(out, "coords"):
@@ -314,11 +313,6 @@ def _scipy_coo(t: Tensor, layout: Layout) -> Any:
     out.data = _host(s.values)
     out.has_canonical_format = layout.exact
     return out
-
-
-def _scipy_csr(t: Tensor, layout: Layout) -> Any:
-    """A vector's coordinates are those of SciPy's 1-D CSR too."""
-    return _scipy_compressed(t, layout)
 
 
 def _scipy_dia(t: Tensor, layout: Layout) -> Any:
@@ -332,7 +326,7 @@ def _scipy_dia(t: Tensor, layout: Layout) -> Any:
 
 
 _SCIPY_WRITERS: dict[str, Callable[[Tensor, Layout], Any]] = {
-    "csr": _scipy_csr,
+    "csr": _scipy_compressed,
     "csc": _scipy_compressed,
     "bsr": _scipy_blocked,
     "coo": _scipy_coo,
