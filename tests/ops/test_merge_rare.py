@@ -201,3 +201,20 @@ def test_a_wide_tensor_to_a_level_that_repeats_coordinates() -> None:
     for d in range(3):
         np.testing.assert_array_equal(got.crd(d), np.array(crd[d])[order])
     np.testing.assert_array_equal(got.values, values[order])
+
+
+def test_operands_whose_presence_takes_elements_away() -> None:
+    """Where A is, `isnan` of it is false by the zero that annihilates; elsewhere its fill value decides."""
+    x = {n: sparse((3, 20), k) for k, n in enumerate("ABCDE")}
+    alone = np.where(x["A"] == 0, x["D"], 0)
+    x["A"] = np.where(x["A"] == 0, np.nan, x["A"])
+    for spec in ("csr", "coo"):
+        tensors = {n: ow.asarray(v, format=spec, fill_value=np.nan if n == "A" else 0) for n, v in x.items()}
+        for text, want in (
+            ("where(isnan(A * 0.0), D, 0.0)", alone),
+            ("where(isnan(A * 0.0), D, 0.0) + B", alone + x["B"]),
+            ("where(isnan(A * 0.0), D, 0.0) + B + C - E", alone + x["B"] + x["C"] - x["E"]),
+        ):
+            used = {n: t for n, t in tensors.items() if n in text}
+            found = valid(ow.pointwise(text, used, zero_annihilates=True))
+            np.testing.assert_array_equal(found.to_numpy(), want)

@@ -49,20 +49,15 @@ def _or(a: Truth, b: Truth) -> Truth:
     return op("or", a, b)
 
 
-def _not(a: Truth) -> Truth:
-    return not a if isinstance(a, bool) else op("not", a)
-
-
 class _Conditions:
     """The presence of operands at a coordinate -> conditions and values of the nodes of an expression."""
 
-    def __init__(self, block: Block | None, presence: Mapping[str, Truth], exact: bool) -> None:
-        self.block, self.presence, self.exact = block, presence, exact
+    def __init__(self, block: Block | None, presence: Mapping[str, Truth]) -> None:
+        self.block, self.presence = block, presence
         self.known: dict[int, Truth] = {}
 
     def of(self, node: Node) -> Truth:
-        """The condition that the node is something other than its fill value; not `exact`: that it may be, if some of
-        the operands present turn out to be absent below."""
+        """The condition that the node is something other than its fill value."""
         if node.name is not None:
             return self.presence.get(node.name, True)
         if node.fill is None:
@@ -75,19 +70,15 @@ class _Conditions:
         return self.known[id(node)]
 
     def _condition(self, node: Node) -> Truth:
-        sets = set(node.cases)
         absent = [k for k, p in enumerate(node.parts) if p.fill is not None]
-        upward = all(s | {k} in sets for s in sets for k in absent)
         result: Truth = False
         for s in node.cases:
-            if (upward or not self.exact) and any(other < s for other in sets):
+            if any(other < s for other in node.cases):  # one operation on more operands is something too
                 continue
             case: Truth = True
             for k in absent:
                 if k in s:
                     case = _and(case, self.of(node.parts[k]))
-                elif self.exact and not upward:
-                    case = _and(case, _not(self.of(node.parts[k])))
             result = _or(result, case)
         return result
 
@@ -137,7 +128,7 @@ class PredicatedLowering(Lowering):
         if at < len(self.order):
             super().emit_level(block, at, cursors, place)
             return
-        conditions = _Conditions(block, self.presence(cursors), exact=True)
+        conditions = _Conditions(block, self.presence(cursors))
         condition = conditions.of(self.root)
         if condition is False:
             return
@@ -157,7 +148,7 @@ class PredicatedLowering(Lowering):
     def level(self, at: int, cursors: Cursors) -> MergeLevel:
         walked, probed, located = self.operands_at(at, cursors)
         absent = {**self.presence(cursors), **dict.fromkeys(walked, False)}
-        every = _Conditions(None, absent, exact=False).of(self.root) is not False
+        every = _Conditions(None, absent).of(self.root) is not False
         return MergeLevel(at, walked, probed, located, Lattice((), (), every=every))
 
     def emit_counted(self, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
@@ -181,7 +172,7 @@ class PredicatedLowering(Lowering):
     ) -> None:
         """The loop that goes on while any operand that matters has elements left."""
         has_more = {n: op("lt", w.at, w.end) for n, w in walkers.items()}
-        test = _Conditions(None, {**self.presence(cursors), **has_more}, exact=False).of(self.root)
+        test = _Conditions(None, {**self.presence(cursors), **has_more}).of(self.root)
         if isinstance(test, bool):
             assert not test
             return
@@ -230,8 +221,7 @@ class PredicatedLowering(Lowering):
 
     def enter(self, block: Block, at: int, cursors: Cursors, c: Expr, place: Place) -> None:
         visits_all = self.out.visits_all(at)
-        last = at == len(self.order) - 1
-        condition = _Conditions(block, self.presence(cursors), exact=last).of(self.root)
+        condition = _Conditions(block, self.presence(cursors)).of(self.root)
 
         def case(inner: Block) -> None:
             self.entered(inner, at, cursors, c, place)
