@@ -328,6 +328,7 @@ CONTRACTIONS = (
     "iij,jk->ik",
     "iji,i->j",
     "ij,kl->il",
+    "ij,kl->",
     "ij,jk->k",
     "ij,jk->ijk",
     "ijk,ikj->i",

@@ -70,6 +70,24 @@ def test_values_and_gradients(formats: tuple[str, str], dtype: Any, fills: tuple
     assert CHECKED or launches(a) == ["_LaunchedMerge"] * (len(OPS) - (not fills[1]))
 
 
+def test_nothing_stored_and_gradients_that_are_views() -> None:
+    """Merges of which nothing, or one operand, has elements; a gradient that is the negative of what is in memory."""
+    for x, y in ((0 * X, 0 * Y), (X, 0 * Y), (0 * X, Y), (X, Y)):
+        (a, da), (b, db) = pair("csr", torch.float64, x, 0.0), pair("csr", torch.float64, y, 0.0)
+        for ours, theirs in ((operator.add, torch.add), (operator.mul, torch.mul)):
+            for _ in range(4):
+                c, d = ours(a, b), theirs(da, db)
+                weights = torch.arange(1.0, 1 + len(c.values), dtype=torch.float64)
+                dense = ow.Tensor._from_storage(c._storage.with_values(weights, 0.0)).to_dense()
+                want = torch.autograd.grad(d, (da, db), -dense)
+                got = torch.autograd.grad(c.values, (a.values, b.values), torch._neg_view(weights))
+                for t, g, w in zip((a, b), got, want, strict=True):
+                    torch.testing.assert_close(g, stored(t, w))
+    with torch.no_grad():
+        assert not (a * b).requires_grad
+    torch.testing.assert_close((a.detach() * b.detach()).to_dense(), d.detach())
+
+
 MIXED = [(torch.float16, torch.float16), (torch.float32, torch.float64), (torch.int64, torch.float32), (torch.complex64, torch.float64)]  # fmt: skip
 
 

@@ -83,7 +83,7 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
 def _product(at: _Structures, x: torch.Tensor, y: torch.Tensor, values: torch.Tensor | None = None) -> torch.Tensor:
     if is_recorded(x) or is_recorded(y):
         return _Product.apply(at, values, x, y)
-    return _run(at, x, y) if values is None else values
+    return _run(at, x, y)
 
 
 @outside()
