@@ -140,6 +140,8 @@ def tensor(rng: random.Random, dense: Array, fill: Any, format: ow.Format, tame:
     else:
         start = ow.asarray(dense, format="coo" if dense.ndim else None, fill_value=fill)
     try:
-        return start.asformat(format)
+        made = start.asformat(format)
     except (ow.FormatError, ow.UnsupportedError, ow.ShapeError):
         return start
+    signed = made.dtype.kind in "fc" and not made.format.is_unique  # a zero among duplicates has no sign
+    return made.with_values(made.values + 0) if signed else made
