@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
-from openwork.errors import ShapeError, UnsupportedError
+from openwork.errors import DTypeError, ShapeError, UnsupportedError
 
 ALL = slice(None)
 A = dense_array((8, 12), 3)
@@ -113,6 +113,28 @@ def test_dtypes() -> None:
         array = A.astype(dtype)
         same(tensor(array, "csr").at[1:3, ::2].set(1), expected(array, (slice(1, 3), slice(None, None, 2)), 1, "set"))
     same(tensor(A, "csr").astype("int64").at[1].set(2.7), expected(A.astype(np.int64), 1, 2, "set"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_numbers_that_an_integer_dtype_does_not_hold(dtype: str) -> None:
+    """They are refused as NumPy refuses them, at the bounds and beyond; fractions are cut."""
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    for format in ("coo", "dense"):
+        t = ow.asarray(np.array([0, 1, 0], dtype), format=format)
+        for value in (low, high, [low, 1, high], [2, 1.5, 0], np.int64(7)):
+            want = t.to_numpy().copy()
+            want[:] = value
+            np.testing.assert_array_equal(t.at[:].set(value).to_numpy(), want)
+        too_large = (low - 1, high + 1, [0, high + 1, 0], ((0, 1, low - 1),), 1e300, np.nan, -np.inf, 2**70)
+        for value in (*too_large, *([np.int64(300), np.int16(-200)] if dtype == "int8" else ())):
+            with pytest.raises(OverflowError, match=r"out of bounds(.|\n)*help: "):
+                t[:] = value
+            with pytest.raises(OverflowError, match="setting elements"):
+                t.at[:].add(value)
+        for value in (low - 1, high + 1):
+            with pytest.raises(DTypeError, match="out of bounds"):
+                ow.pad(t, 1, constant_values=value)
+        assert ow.pad(t, 1, constant_values=high).to_numpy()[0] == high
 
 
 def test_errors() -> None:

@@ -214,6 +214,44 @@ def test_fill_values():
         ow.assemble("csr", (1, 3), pos={1: [0, 1]}, crd={1: [1]}, values=[5.0], fill_value=1j)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "says"),
+    [
+        ("int8", 1.5, "does not fit i8"), ("int8", 300, "out of bounds for i8"), ("uint8", -1, "out of bounds for u8"),
+        ("int64", 1e300, "out of bounds"), ("int64", 2**63, "out of bounds"), ("int32", np.inf, "does not fit"),
+        ("float32", 1e300, "does not fit f32"), ("float16", 65536, "does not fit f16"), ("complex64", 1e39j, "does not fit c64"),
+        ("float64", None, "is no number"), ("bool", "a", "is no number"), ("float64", np.zeros(2), "is no number"),
+    ],
+)  # fmt: skip
+def test_fill_values_that_a_dtype_does_not_hold(dtype, value, says):
+    values = np.array([0, 1], dtype)
+    for make in (
+        lambda fill: ow.asarray(values, format="coo", fill_value=fill), lambda fill: ow.asarray(values, fill_value=fill),
+        lambda fill: ow.assemble("coo", (3,), pos={0: [0, 1]}, crd={0: [1]}, values=values[1:], fill_value=fill),
+    ):  # fmt: skip
+        with pytest.raises(DTypeError, match=says):
+            make(value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("int8", 127),
+        ("int8", -128),
+        ("uint64", 2**64 - 1),
+        ("int8", 2.0),
+        ("float32", np.inf),
+        ("float16", 65504),
+        ("bool", 1),
+        ("float32", np.array(0.5)),
+        ("complex64", np.nan),
+    ],
+)
+def test_fill_values_that_a_dtype_just_holds(dtype, value):
+    t = ow.assemble("coo", (3,), pos={0: [0, 1]}, crd={0: [1]}, values=np.ones(1, dtype), fill_value=value)
+    np.testing.assert_array_equal(t.to_numpy(), np.array([np.array(value, dtype), 1, np.array(value, dtype)], dtype))
+
+
 def test_random():
     t = ow.random((30, 40), 0.1, rng=3)
     assert t.nse == 120

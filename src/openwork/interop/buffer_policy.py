@@ -15,8 +15,9 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.invariants import check_layout
 from ..storage.recorded import of_recording
+from ..storage.scalars import given_fill
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor, python_scalar, resolve_format
+from ..tensor.tensor import Tensor, resolve_format
 
 __all__ = ["BufferPolicy", "dense_tensor", "loosen", "to_strictest_format"]
 
@@ -78,7 +79,7 @@ def dense_tensor(x: Array, policy: BufferPolicy, fill: Any, source: object, form
     scalar = buffers.scalar_of(out)
     values = policy.copied_if_asked(out, is_copy and buffers.length(out) > 0)
     no_buffers = (None,) * len(target.levels)
-    storage = Storage(shape, target, scalar, python_scalar(fill, scalar), no_buffers, no_buffers, values)
+    storage = Storage(shape, target, scalar, given_fill(fill, scalar, "asarray"), no_buffers, no_buffers, values)
     return Tensor._from_storage(storage.adopted())
 
 

@@ -12,8 +12,9 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.infer import infer_shape
 from ..storage.invariants import violation
+from ..storage.scalars import given_fill
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor, python_scalar, resolve_format
+from ..tensor.tensor import Tensor, resolve_format
 from .buffer_arguments import (
     check_axes,
     check_integers,
@@ -101,7 +102,7 @@ def assemble_arrays(
             for g in index_groups.values()
         ]
         scalar = buffers.scalar_of(data)
-        fill = python_scalar(fill_value, scalar)
+        fill = given_fill(fill_value, scalar, "assemble")
         storage = Storage(sizes, format, scalar, fill, groups[0], groups[1], buffers.flat(data))
         check_storage(storage, check)
     return Tensor._from_storage(storage.adopted())

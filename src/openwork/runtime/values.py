@@ -16,6 +16,7 @@ from ..interruptible import whole
 from ..ir.arithmetic import expm1
 from ..ir.operations import OPERATIONS, with_trait
 from ..storage.buffers import Array, is_torch, one_device
+from ..storage.scalars import IntegerRangeError
 from ..tables import SPOKEN
 from .overrides import is_long
 from .zero_annihilation import vdot
@@ -142,10 +143,6 @@ def apply_with_warnings(name: str, *args: Any) -> Any:
         raise DTypeError(f"{user_name(name)} does not take {kinds}\n  help: convert with .astype(...)") from error
     except OverflowError as error:
         raise IntegerRangeError(f"{user_name(name)}: {error}\n  help: convert with .astype(...)") from error
-
-
-class IntegerRangeError(DTypeError, OverflowError):
-    """A Python integer that the dtype beside it does not hold; an OverflowError as NumPy's."""
 
 
 class PowerError(DTypeError, ValueError):

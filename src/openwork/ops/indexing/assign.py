@@ -21,7 +21,7 @@ from ...runtime.gradient_hook import differentiable
 from ...runtime.overrides import answering
 from ...storage import buffers
 from ...storage.buffers import buffer_of, itemsize, length
-from ...storage.scalars import python_scalar
+from ...storage.scalars import check_integers_fit, python_scalar
 from ...storage.storage import Storage
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
@@ -221,7 +221,10 @@ def _selected_coordinates(selection: Selection, shape: tuple[int, ...]) -> dict[
 
 def _broadcastable_values(values: Any, t: Tensor, selection: Selection) -> Tensor:
     """The values to set in the dtype and library of `t`; ShapeError where they do not broadcast to the selection."""
+    scalar = t._storage.scalar
     if not isinstance(values, Tensor):
+        if scalar[0] in "iu" and _are_in_bounds(values, scalar):
+            values = np.asarray(values, buffers.numpy_dtype(scalar))
         values = asarray(values)
     shape = selection.shape
     v: Tensor = values
@@ -233,13 +236,23 @@ def _broadcastable_values(values: Any, t: Tensor, selection: Selection) -> Tenso
             f"could not broadcast input array from shape {values.shape} into shape {shape}\n"
             "  help: the value's extents agree with those of the elements set, or are 1"
         )
-    scalar = t._storage.scalar
     if v._storage.scalar != scalar:
         v = v.astype(buffers.dtype_of(scalar, v.values))
     if v._storage.library != t._storage.library:
         like = t.values
         v = Tensor._from_storage(v._storage.mapped(lambda b: buffers.as_array(b, like=like)))
     return v
+
+
+def _are_in_bounds(values: Any, scalar: str) -> bool:
+    """Whether these are numbers, nested in lists or not; IntegerRangeError where an integer type does not hold one of
+    them, as NumPy does."""
+    if isinstance(values, list | tuple):
+        return all(_are_in_bounds(value, scalar) for value in values)
+    if type(values) is not float and not isinstance(values, int | np.integer):
+        return False
+    check_integers_fit([values], scalar, "setting elements")
+    return True
 
 
 def _equal_or_both_nan(a: Any, b: Any) -> bool:
