@@ -110,6 +110,9 @@ def test_shapes_that_do_not_agree_are_named() -> None:
     for relation in (operator.lt, operator.le, operator.gt, operator.ge):
         with pytest.raises(ValueError, match=r"^inconsistent shape$"):
             relation(one, other)
+    for axis in (2, -3, (0, 2)):
+        with pytest.raises(ValueError, match="axis out of range"):
+            one.mean(axis=axis)
     assert (one == other) is False
     assert (one != other) is True
 

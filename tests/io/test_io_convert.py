@@ -392,3 +392,32 @@ def test_runs_do_not_keep_files_open(tmp_path: Path) -> None:
         assert list(got) == sorted(got)
     assert len(os.listdir("/proc/self/fd")) <= before + 3
     assert not os.listdir(tmp_path)
+
+
+def test_errors_in_pieces_name_the_line_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openwork.io.shared.unpack._BLOCK", 100)
+    monkeypatch.setattr("openwork.io.out_of_core.text_parts._PIECE", 64)
+    monkeypatch.setattr("openwork.io.out_of_core.text_parts._LONGEST", 300)
+    path, out = tmp_path / "a.mtx", tmp_path / "a.ow"
+    entries = [f"{i + 1} {i % 7 + 1} {i}.5" for i in range(200)]
+
+    def convert(lines: list[str], end: str) -> None:
+        head = f"%%MatrixMarket matrix coordinate real general{end}200 7 200{end}"
+        path.write_bytes((head + end.join(lines) + end).encode())
+        ow.convert(path, out, format="csr")
+
+    for end in ("\n", "\r\n", "\r"):
+        convert([*entries[:9], entries[9] + " " * 150, *entries[10:]], end)
+        same(out, ow.read(path, format="csr"))
+        for bad in (0, 3, 150, 199):
+            with pytest.raises(ow.FileFormatError, match=f", line {bad + 3}: expected an integer index"):
+                convert([*entries[:bad], "1 x 3", *entries[bad + 1 :]], end)
+    convert(entries, "\n")
+    path.write_bytes(path.read_bytes()[:-1])  # a last line without an end
+    ow.convert(path, out, format="csr")
+    same(out, ow.read(path, format="csr"))
+    with pytest.raises(ow.FileFormatError, match=r"byte \d+: \d+ bytes without a line end"):
+        convert([*entries[:9], entries[9] + " " * 500, *entries[10:]], "\n")
+    path.write_text(f"%%MatrixMarket matrix coordinate integer general\n3 3 1\n1 1 {2**64 - 1}\n")
+    with pytest.raises(ow.UnsupportedError, match=r"integers beyond 2\*\*63 - 1, in parts"):
+        ow.convert(path, out)

@@ -199,6 +199,17 @@ def test_version_4_sparse_extents(tmp_path: Path, extents: tuple[float, float], 
         ow.read(tmp_path / "a.mat")
 
 
+@pytest.mark.parametrize("extents", [(0, 3), (3, 0), (100, 2), (2, 2**31 - 1)])
+def test_version_4_sparse_without_elements(tmp_path: Path, extents: tuple[int, int]) -> None:
+    head = np.array([2, 1, 3, 0, 2], "<i4").tobytes() + b"A\0"
+    (tmp_path / "a.mat").write_bytes(head + np.array([*extents, 0], "<f8").tobytes())
+    t = ow.read(tmp_path / "a.mat")
+    assert (t.shape, t.nse) == (extents, 0)
+    (tmp_path / "a.mat").write_bytes(np.array([0, 1, 1, 0, 0], "<i4").tobytes() + np.ones(1).tobytes())
+    with pytest.raises(FileFormatError, match=r"byte 0: a variable of shape \(1, 1\) with a name of 0 bytes"):
+        ow.read(tmp_path / "a.mat")
+
+
 @pytest.mark.parametrize("size", [4, 20, 127])
 def test_a_file_that_ends_inside_the_header(tmp_path: Path, size: int) -> None:
     (tmp_path / "a.mat").write_bytes(made()[:size])

@@ -152,6 +152,17 @@ def test_symmetry_is_found_in_spite_of_nan(tmp_path: Path, format: str) -> None:
     np.testing.assert_array_equal(io.read(tmp_path / "a.mtx").to_numpy(), x)
 
 
+def test_a_turn_of_coordinates_is_no_symmetry(tmp_path: Path) -> None:
+    """As many elements in each row as in each column."""
+    for turned in ([1, 2, 0], [2, 0, 1], [1, 2, 3, 0]):
+        t, path = ow.asarray(np.eye(len(turned))[turned], format="csr"), tmp_path / "t.mtx"
+        ow.write(path, t, symmetry="auto")
+        assert "general" in path.read_text().partition("\n")[0]
+        np.testing.assert_array_equal(ow.read(path).to_numpy(), t.to_numpy())
+        with pytest.raises((ValueError, ow.UnsupportedError)):
+            ow.write(path, t, symmetry="symmetric")
+
+
 def test_symmetry_is_found_or_refused(tmp_path: Path) -> None:
     io.write(tmp_path / "a.mtx", mirrored("skew-symmetric", "float64"), symmetry="auto")
     assert io.header(tmp_path / "a.mtx").symmetry == "skew-symmetric"

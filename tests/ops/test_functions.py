@@ -388,6 +388,16 @@ def test_sums_over_fibres_of_huge_extents() -> None:
     assert [total.item(*k) for k in ((0, 10**6 - 1), (5, 7), (10**6 - 1, 7), (5, 8))] == [1, 6, 3, 0]
 
 
+def test_like_dense_tensors_in_the_order_that_is_asked_for() -> None:
+    for shape in ((), (3,), (2, 3), (2, 3, 4)):
+        t = ow.asarray(np.zeros(shape))
+        for order in ("K", "C", "A", "F"):
+            got = ow.full_like(t, 2.0, order=order)
+            want = np.full_like(np.zeros(shape), 2.0, order=order)
+            same(got, want)
+            assert got.format == ow.format("dense_f" if order == "F" and len(shape) > 1 else "dense", len(shape))
+
+
 def test_kept_dimensions_have_extent_1() -> None:
     """Of every public reduction, with elements that are NaN."""
     x = np.where(np.arange(20).reshape(4, 5) % 3 == 1, np.arange(20.0).reshape(4, 5), 0)

@@ -48,6 +48,8 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "pad with values": lambda a, v, w: np.pad(a, ((1, 2), (0, 3)), constant_values=((1, 2), (3, 4))),
     "pad, edge": lambda a, v, w: np.pad(a, (2, 1), mode="edge"),
     "pad, edge of columns": lambda a, v, w: np.pad(a, ((0, 0), (1, 2)), mode="edge"),
+    "real_if_close of what is not close": lambda a, v, w: np.real_if_close(a + 0.5j, tol=1.5),
+    "real_if_close of what is closer than 1": lambda a, v, w: np.real_if_close(a + 0.5j, tol=1),
     "pad, wrap": lambda a, v, w: np.pad(v, 8, "wrap"),
     "quantile": lambda a, v, w: np.quantile(a, [0.25, 0.5], axis=0),
     "quantile of all": lambda a, v, w: np.quantile(a, 0.4, keepdims=True),
