@@ -2447,8 +2447,9 @@ def einsum(subscripts: Any, /, *operands: MaskedTensor, format: object = None, s
     library; a dense Tensor where all operands are Tensors, and one of them dense or all but one; of one operand what
     `sum` over the letters that the result lacks is
 
-    Guarantees: equal to `numpy.einsum` on the dense arrays up to the order of floating-point sums; a sparse result is
-    sorted and without duplicates, and the same for any number of threads.
+    Guarantees: equal to `numpy.einsum` on the dense arrays up to the order of floating-point sums, and but for infinity
+    and NaN: what is unspecified takes no part, so that 0 times infinity is no NaN there. A sparse result is sorted and
+    without duplicates, and the same for any number of threads.
     Cost: two operands at a time, in the order that is cheapest by estimates from numbers of elements; one sparse
     operand with dense ones is one kernel, O(nse * extents of the letters that it lacks).
     Raises ShapeError if extents disagree, UnsupportedError for fill values that are not the semiring's zero.
@@ -2483,7 +2484,7 @@ def matmul(a: Lazy, b: Any, /, *, grad: str | None = None) -> Lazy:
     sparse one, in their format where it is the same, else "csr" (see `spgemm`, which takes semirings and masks)
 
     Guarantees: a sparse operand is walked in its own format, nothing is densified. Floating-point sums may
-    differ from a dense product in their order.
+    differ from a dense product in their order; what is unspecified takes no part, whatever infinity or NaN it meets.
     Cost: O(nse * columns). A dense operand that is not contiguous along the columns is packed once.
     Raises ShapeError if the inner extents differ.
 
@@ -2682,6 +2683,8 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     what `einsum` gives: the other dimensions of `a`, then those of `b`; of a sparse tensor with a dense array, where
     two dimensions of the tensor or more stay, sparse with the tensor's levels of these and dense along the array's
 
+    Guarantees: what `einsum` guarantees; with `axes=0`, where nothing is summed, 0 times infinity or NaN is NaN, as in
+    `outer`.
     Raises ShapeError if the dimensions' extents differ or there are fewer than asked for.
 
     Cost: that of `einsum`.

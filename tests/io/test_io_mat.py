@@ -53,9 +53,10 @@ def test_as_scipy_reads_it(tmp_path: Path, name: str, compressed: bool) -> None:
     assert (t.format.name == "csc") == hasattr(expected, "toarray")
 
 
-@pytest.mark.parametrize("name", ["sparse", "complex", "dense", "single", "zeros", "int8"])
+@pytest.mark.parametrize("name", ["sparse", "complex", "dense", "dense complex", "single", "zeros", "int8"])
 def test_version_4(tmp_path: Path, name: str) -> None:
-    matrix = CASES[name] if name != "int8" else np.array([[-5, 7]], np.int16)
+    own = {"int8": np.array([[-5, 7]], np.int16), "dense complex": np.array([[1 - 2j, 3j, 0], [5, -1.5j, 2]])}
+    matrix = own[name] if name in own else CASES[name]
     scipy_io.savemat(tmp_path / "a.mat", {"x": "text", "A": matrix}, format="4")
     expected = value(scipy_io.loadmat(tmp_path / "a.mat")["A"])
     t = ow.read(tmp_path / "a.mat")

@@ -388,6 +388,13 @@ def test_sums_over_fibres_of_huge_extents() -> None:
     assert [total.item(*k) for k in ((0, 10**6 - 1), (5, 7), (10**6 - 1, 7), (5, 8))] == [1, 6, 3, 0]
 
 
+def test_a_random_element() -> None:
+    for density in (0, 1):
+        t = ow.random((), density=density)
+        assert (t.shape, t.values.shape) == ((), (1,))
+        assert bool(t.to_numpy()) is bool(density)
+
+
 def test_like_dense_tensors_in_the_order_that_is_asked_for() -> None:
     for shape in ((), (3,), (2, 3), (2, 3, 4)):
         t = ow.asarray(np.zeros(shape))

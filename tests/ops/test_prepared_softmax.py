@@ -63,3 +63,13 @@ def test_softmax_again(format: str) -> None:
 def fresh(a: Any, library: Any) -> Any:
     """A storage of a structure that has seen nothing."""
     return ow.asarray(library(X), format=a.format)._storage
+
+
+def test_softmax_of_many_rows_again() -> None:
+    x = np.where(np.arange(18000).reshape(2000, 9) % 5 < 2, np.arange(18000).reshape(2000, 9) % 7 - 2.5, 0)
+    for spec, axis in (("csr", 1), ("coo", 0)):
+        t = ow.asarray(x, format=spec)
+        results = [ow.softmax(t, axis).to_numpy() for _ in range(4)]
+        for again in results[1:]:
+            np.testing.assert_array_equal(again, results[0])
+        np.testing.assert_allclose(results[0].sum(axis), 1)

@@ -57,8 +57,6 @@ def flatnonzero(a: Any) -> Any:
 def compress(condition: Any, a: Any, axis: Any = None) -> Any:
     """The coordinates along an axis at which the condition is true."""
     t = asarray(a)
-    if axis is None:
-        t, axis = namespace().reshape(t, (-1,)), 0
     mask = condition.to_numpy() if isinstance(condition, Tensor) else np.asarray(condition)
     if mask.ndim != 1:
         raise ShapeError(f"compress: a condition of shape {mask.shape}\n  expected: a vector")
