@@ -52,6 +52,8 @@ def test_nothing_has_any_power(shape: tuple[int, ...]) -> None:
     base, exponent = np.zeros(shape, int), np.full(shape, -1)
     for got in (coo(base) ** coo(exponent, fill_value=-1), coo(base) ** exponent):
         assert (got.shape, got.dtype) == (shape, int)
+    for got in (coo(np.zeros((0, 3), int)) ** np.full((1, 3), -1), coo(A[:1, :3]) ** np.full((0, 3), -1)):
+        assert (got.shape, got.dtype) == ((0, 3), int)
 
 
 def test_an_exponent_that_is_computed_is_refused() -> None:

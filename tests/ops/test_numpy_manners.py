@@ -54,6 +54,7 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "compress of a few": lambda a, v, w: np.compress([True, False, True], a),
     "nanargmax of integers": lambda a, v, w: np.nanargmax(w, keepdims=True),
     "nanargmin of integers": lambda a, v, w: np.nanargmin(w, axis=0),
+    "pad with NaN": lambda a, v, w: np.pad(a, ((0, 1), (2, 0)), constant_values=np.nan),
     "pad, wrap": lambda a, v, w: np.pad(v, 8, "wrap"),
     "quantile": lambda a, v, w: np.quantile(a, [0.25, 0.5], axis=0),
     "quantile of all": lambda a, v, w: np.quantile(a, 0.4, keepdims=True),
