@@ -31,6 +31,8 @@ __all__ = ["PreparedCheck", "check", "holds", "passes", "prepared_check", "renew
 SMALL = tuning.CHECK_IN_NUMPY
 PATIENCE = tuning.CHECK_PATIENCE
 
+_DENSE = "parents * N"
+"""Positions of a level that has one for each coordinate of each parent."""
 _kernels: PlanCache[Chain, Executable] = PlanCache("kernels of checks")
 _prepared: PlanCache[Any, PreparedCheck] = PlanCache("checks", 256)
 """by format, shape and types of the buffers"""
@@ -175,6 +177,11 @@ def _prepare(storage: Storage, launches: Sequence[_Launch]) -> None:
     at = next(k for k, crd in enumerate(storage.crd) if crd is not None)
     chain_end = at + len(chain.levels)
     spans = storage.format.level_intervals(storage.shape)
+    is_dense = all(levels[k].format.functions.positions == _DENSE for k in (*range(at), *range(chain_end, len(levels))))
+    if not is_dense or any(
+        b is not None for b in (*storage.pos[:at], *storage.pos[at + 1 :], *storage.crd[chain_end:])
+    ):
+        return
     parents = math.prod(hi - lo for lo, hi in spans[:at])
     limit = spans[at][1] - spans[at][0] if levels[at].format.unique else None
     factor = math.prod(hi - lo for lo, hi in spans[chain_end:])

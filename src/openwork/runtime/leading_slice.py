@@ -21,6 +21,7 @@ from ..format import format as parse
 from ..format.cached import cached
 from ..format.expression import Add, Dim, Div, Mod, Sub, dimensions, rename
 from ..format.format import Format, Level
+from ..format.level import LevelFormat
 from ..storage.buffers import Array, address, as_array, empty, length, numpy_dtype, scalar_of, to_numpy, zeros
 from ..storage.recorded import of_recording
 from ..storage.specified import Ints
@@ -49,6 +50,8 @@ def outer_dim(format: Format) -> int | None:
     first = format.levels[0]
     if not isinstance(first.expression, Dim) or not (first.format.is_dense or first.format.is_compressed):
         return None
+    if not all(_keeps_ranges(level.format) for level in format.levels):
+        return None
     d = first.expression.index
     if any(d in dimensions(level.expression) for level in format.levels[1:]):
         return None
@@ -71,7 +74,7 @@ def outer_block(format: Format) -> tuple[int, int] | None:
     inner = [x for x in rest if e.base.index in dimensions(x.expression)]
     if any(x.expression != Mod(e.base, e.divisor) or not x.format.is_dense for x in inner):
         return None
-    return e.base.index, e.divisor
+    return (e.base.index, e.divisor) if all(_keeps_ranges(x.format) for x in format.levels) else None
 
 
 @lru_cache(maxsize=1024)
@@ -99,6 +102,11 @@ def slice_diagonals(s: Storage, first: int, last: int) -> Storage:
     values = to_numpy(s.values).reshape(len(crd), s.shape[d])[kept, first:last].reshape(-1)
     arrays = (np.ascontiguousarray(moved[kept]), None)
     return Storage(shape, s.format, s.scalar, s.fill_value, (_pair(len(kept), s.pos[0]), None), arrays, values)
+
+
+def _keeps_ranges(level: LevelFormat) -> bool:
+    """Whether the children of consecutive parents are contiguous, or pos bounds those of each parent."""
+    return level.is_located or level.is_compressed or level.is_loose or level.is_singleton or level.slots is not None
 
 
 def slice_outer(s: Storage, first: int, last: int) -> Storage:
