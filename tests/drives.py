@@ -264,7 +264,6 @@ def _output(d: Drive) -> Strided | Storage:
 def _arguments(d: Drive, kernel: Kernel, out: Strided | Storage) -> dict[str, Any]:
     """What the kernel's parameters are bound to: arrays for buffers, numbers for scalars."""
     values = {**d.problem.values, d.problem.stmt.lhs.tensor: out}
-    scalars = {n: o.scalar for n, o in d.problem.operands.items()}
 
     def buffer(ref: ParamRef) -> Array:
         value = values[ref.tensor]
@@ -276,7 +275,7 @@ def _arguments(d: Drive, kernel: Kernel, out: Strided | Storage) -> dict[str, An
         return (value.pos if ref.kind == "pos" else value.crd)[ref.level]
 
     return {
-        p.name: buffer(ref) if isinstance(p, Buffer) else kernel_argument(ref, values, d.problem.extents, scalars)
+        p.name: buffer(ref) if isinstance(p, Buffer) else kernel_argument(ref, values, d.problem.extents)
         for p, ref in zip(kernel.params, d.refs, strict=True)
     }
 

@@ -157,7 +157,7 @@ def test_assignments_are_numpys() -> None:
             assert all(type(k) is int for place in x.data for k in place)
 
 
-@pytest.mark.parametrize("name", MATRIX)
+@pytest.mark.parametrize("name", [n for n in MATRIX if not n.endswith("into an array")])
 def test_numpys_functions_are_those_of_the_module(name: str) -> None:
     """`numpy.f(A)` gives what `f(A)` of the module does: NumPy's result in the class of A."""
     x = sparse.GCXS.from_numpy(MATRIX_OF)

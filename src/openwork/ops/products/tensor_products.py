@@ -93,8 +93,11 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
     for m, n in zip(left, right, strict=True):
         right_letters[n] = left_letters[m]
     out = "".join(c for c in (*left_letters, *right_letters) if (c in left_letters) != (c in right_letters))
-    if not left and any(_is_sparse(x) for x in (a, b)) and not _all_finite(a, b):
-        product = asarray(a[(..., *(None,) * b.ndim)] * b)
+    are_dense = not any(_is_sparse(x) for x in (a, b))
+    if not left and (are_dense or not _all_finite(a, b)):
+        product = a[(..., *(None,) * b.ndim)] * b
+        if are_dense:
+            return product if format is None else asarray(product, format=format)
         of_zeros = contract_to_kept_format(_zeros(a), _zeros(b), left_letters, "".join(right_letters), out, format)
         return product.asformat(of_zeros.format) if _is_tensor(of_zeros) else product.to_dense()
     return contract_to_kept_format(a, b, left_letters, "".join(right_letters), out, format)
