@@ -109,6 +109,9 @@ REFUSED: dict[str, Callable[[ow.Tensor], Any]] = {
     "dense operand": lambda a: a + 1.0 + pair(a.shape, "coo").asformat("dense"),
     "repeat": lambda a: ow.repeat(a, 2**40),
     "mean": lambda a: ow.mean(a, axis=-1),
+    "lazy sum": lambda a: ow.compute(ow.sum(ow.lazy(a) * 2, axis=-1)),
+    "lazy prod": lambda a: ow.compute(ow.prod(ow.lazy(a) * 2, axis=-1)),
+    "lazy max": lambda a: ow.compute(ow.max(ow.lazy(a) * 2, axis=-1)),
     "asarray": lambda a: np.asarray(a),
     "scipy": lambda a: a.to_scipy("csr"),
 }

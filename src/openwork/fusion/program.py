@@ -13,6 +13,7 @@ from ..codegen.plan_cache import PlanCache
 from ..compiler.scalar_arguments import passes
 from ..late import late
 from ..runtime import gradient_hook, trace
+from ..runtime.library_errors import FAILURES, explain
 from ..runtime.overrides import takes_over
 from ..tensor.lazy import LEAF, TRANSPOSE, ExpressionText, Lazy, is_lazy, lazy, leaf
 from .infer import Meta, meta_of
@@ -168,7 +169,12 @@ def _run(roots: Sequence[Lazy]) -> tuple[Any, ...]:
         if tracing:
             facts = tuple((name, with_numbers(text, numbers)) for name, text in step.facts)
             trace.note(trace.Step(with_numbers(step.title, numbers), facts, heads=True))
-        values[step.out] = step.part(*[values[k] for k in step.inputs])
+        inputs = [values[k] for k in step.inputs]
+        try:
+            values[step.out] = step.part(*inputs)
+        except FAILURES as error:
+            explain(with_numbers(step.title, numbers), error, inputs)
+            raise
     return tuple([values[k] for k in program.results])
 
 
