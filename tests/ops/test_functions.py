@@ -111,6 +111,22 @@ def test_where_and_clip(spec: str) -> None:
     assert ow.clip(t, 1, 3).fill_value == 1.0
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "bool", "float64"])
+def test_choices_beyond_64_bits(dtype: str) -> None:
+    """Refused beside integers as NumPy does, taken beside floats."""
+    test, x = np.array([True, False]), np.array([0, 1], dtype)
+    for made in (ow.asarray(x, format="coo"), ow.asarray(x)):
+        sparse = ow.asarray(test, format=made.format)
+        for number in (2**64, -(2**63) - 1, 2**70):
+            for choices in ((number, made), (made, number)):
+                if dtype == "float64":
+                    want = np.where(test, *(x if c is made else c for c in choices))
+                    np.testing.assert_array_equal(ow.where(sparse, *choices).to_numpy(), want)
+                else:
+                    with pytest.raises(OverflowError, match="out of bounds"):
+                        ow.where(sparse, *choices)
+
+
 @pytest.mark.parametrize("name", ["add", "multiply", "divide", "logaddexp"])
 def test_arrays_and_numbers_alone_give_tensors(name: str) -> None:
     a, b = dense_array((3, 4), 1) + 1, dense_array((3, 4), 2) + 1
