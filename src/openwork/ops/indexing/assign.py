@@ -21,7 +21,7 @@ from ...runtime.gradient_hook import differentiable
 from ...runtime.overrides import answering
 from ...storage import buffers
 from ...storage.buffers import buffer_of, itemsize, length
-from ...storage.scalars import check_integers_fit, python_scalar
+from ...storage.scalars import IntegerRangeError, python_scalar
 from ...storage.storage import Storage
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
@@ -223,8 +223,8 @@ def _broadcastable_values(values: Any, t: Tensor, selection: Selection) -> Tenso
     """The values to set in the dtype and library of `t`; ShapeError where they do not broadcast to the selection."""
     scalar = t._storage.scalar
     if not isinstance(values, Tensor):
-        if scalar[0] in "iu" and _are_in_bounds(values, scalar):
-            values = np.asarray(values, buffers.numpy_dtype(scalar))
+        if scalar[0] in "iu" and isinstance(values, int | float | np.integer | list | tuple):
+            values = _integers(values, scalar)
         values = asarray(values)
     shape = selection.shape
     v: Tensor = values
@@ -244,15 +244,22 @@ def _broadcastable_values(values: Any, t: Tensor, selection: Selection) -> Tenso
     return v
 
 
-def _are_in_bounds(values: Any, scalar: str) -> bool:
-    """Whether these are numbers, nested in lists or not; IntegerRangeError where an integer type does not hold one of
-    them, as NumPy does."""
-    if isinstance(values, list | tuple):
-        return all(_are_in_bounds(value, scalar) for value in values)
-    if type(values) is not float and not isinstance(values, int | np.integer):
-        return False
-    check_integers_fit([values], scalar, "setting elements")
-    return True
+def _integers(values: Any, scalar: str) -> Any:
+    """Numbers, nested in lists or not, as an array of an integer type, and anything else as it is; IntegerRangeError
+    for a number that the type does not hold, as in NumPy."""
+    values = values.item() if isinstance(values, np.generic) else values
+    try:
+        if np.asarray(values).dtype.kind not in "biufO":
+            return values
+        return np.asarray(values, buffers.numpy_dtype(scalar))
+    except (OverflowError, ValueError) as error:
+        if "integer" not in str(error) and "too large" not in str(error):  # ragged lists
+            return values
+        raise IntegerRangeError(
+            f"setting elements: a number is out of bounds for {scalar}: {error}\n  help: convert with .astype(...)"
+        ) from None
+    except (TypeError, RuntimeError):  # of other objects
+        return values
 
 
 def _equal_or_both_nan(a: Any, b: Any) -> bool:
