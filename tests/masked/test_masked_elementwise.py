@@ -166,6 +166,16 @@ def test_bfloat16() -> None:
     assert (m + m).dtype == torch.bfloat16
 
 
+def test_numbers_are_weak_beside_torchs_integers() -> None:
+    torch = pytest.importorskip("torch")
+    t, bits = torch.arange(6).reshape(2, 3), torch.tensor([[True, False, True], [False, True, True]])
+    for format in ("dense", "csr"):
+        m = ow.masked_tensor(t, bits).asformat(format)
+        for got, want in ((m + 2.5, t + 2.5), (np.maximum(m, 2.5), t.clamp(2.5)), (m + np.array(2), t + 2)):
+            assert got.dtype == want.dtype
+            assert got.compressed().tolist() == want[bits].tolist()
+
+
 def test_masks_that_differ_between_formats() -> None:
     data, bits = arrays((5, 6))
     other = bits.copy()

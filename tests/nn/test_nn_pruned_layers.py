@@ -120,6 +120,7 @@ def test_convolutions() -> None:
         (nn.Conv2d(4, 4, 2, padding=1), {"format": "nm(2, 4)"}, numbers(2, 4, 5, 6)),
         (nn.Conv2d(4, 4, 1), {"format": "bsr(2, 2)"}, numbers(2, 4, 3, 3)),
         (nn.Conv3d(2, 3, 2, padding=(1, 0, 1)), {}, numbers(1, 2, 3, 4, 3)),
+        (nn.Conv2d(2, 4, (2, 3), dilation=(1, 2)), {}, numbers(1, 2, 2, 5)),  # kernels as large as what they go over
     ]
     for layer, options, x in cases:
         assert isinstance(agree(layer, x, **options), SparseConv)

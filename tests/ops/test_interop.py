@@ -457,6 +457,12 @@ def test_ragged_blocks_become_rows():
     assert t.to_scipy().format == "csr"
     for kind in ("csr", "bsr", "coo"):
         np.testing.assert_array_equal(t.to_scipy(kind).toarray(), x)
+    for format, shape, blocksize in (
+        ("bsc(2, 3)", (4, 6), (2, 3)),
+        ("bsr(2, 3)", (5, 7), (1, 1)),
+        ("csr", (4, 6), (1, 1)),
+    ):
+        assert ow.asarray(dense(2, shape), format=format).to_scipy("bsr").blocksize == blocksize
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 3, 4), (2, 3, 2, 2), (0,), (0, 3, 2)])

@@ -31,6 +31,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": lambda a, b: np.sum(a),
     "sum of rows": lambda a, b: np.sum(a, 1, keepdims=True),
     "std": lambda a, b: np.std(a, ddof=1),
+    "mean, nothing said of keepdims": lambda a, b: np.mean(a, 1, keepdims=np._NoValue),  # type: ignore[arg-type]
     "amax": lambda a, b: np.amax(a, 1),
     "add.reduce": lambda a, b: np.add.reduce(a),
     "concatenate": lambda a, b: np.concatenate([a, b], axis=1),

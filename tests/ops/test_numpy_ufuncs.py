@@ -69,6 +69,10 @@ def test_a_ufunc_that_is_no_operation(format: str, library: str) -> None:
     same(quietly(lambda: scipy.special.xlogy(a, b)), quietly(lambda: scipy.special.xlogy(X, Y)))
     same(np.fmin(a, Y), np.fmin(X, Y))
     same(np.fmin(a, b[0]), np.fmin(X, Y[0]))
+    half = made(np.array(0.5), "dense", library)
+    for got, want in ((np.fmod(a, half), np.fmod(X, 0.5)), (np.fmax(half, a), np.fmax(0.5, X))):
+        same(got, want)
+        assert got.format == a.format  # a number adds no elements
 
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {

@@ -286,6 +286,15 @@ def test_products_with_a_number_have_its_dtype_under_masks() -> None:
         np.testing.assert_allclose(got.to_numpy() + whole.to_numpy(), want)
 
 
+def test_what_reduces_nothing_keeps_the_dtype() -> None:
+    for dtype in (np.bool_, np.int8, np.float32):
+        x = np.array([1, 0, 3]).astype(dtype)
+        for op in ("=", "+=", "*=", "min=", "max=", "|=", "&="):
+            got = ow.evaluate(f"y[i] {op} x[i]", x=x)
+            assert got.dtype == dtype
+            assert got.tolist() == x.tolist()
+
+
 def test_a_largest_over_torch() -> None:
     torch = pytest.importorskip("torch")
     T = ow.asarray(torch.eye(3, dtype=torch.float64), format="csr")

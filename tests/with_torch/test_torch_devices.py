@@ -113,6 +113,14 @@ def test_no_address_of_another_device() -> None:
             buffers.address(far)
 
 
+def test_memory_of_other_devices_is_no_view() -> None:
+    t, elsewhere = ow.asarray([[0.0, 2.0], [1.0, 0.0]], format="csr"), torch.empty(0, device="meta")
+    for copy in (None, True):
+        assert ow.asarray(t, like=elsewhere, copy=copy).device == "meta"
+    with pytest.raises(ValueError, match="copy=False, but another device's memory is copied"):
+        ow.asarray(t, like=elsewhere, copy=False)
+
+
 def test_elementwise_operands_on_other_devices() -> None:
     t, elsewhere = ow.asarray(torch.eye(3), format="csr"), torch.ones(3, 3, device="meta")
     m = ow.masked_tensor(torch.eye(3), torch.eye(3) > 0)
