@@ -92,6 +92,7 @@ def test_levels_are_a_tree(format: str, nodes: list[str], titles: list[str]) -> 
     for line in ax.lines:
         below, above = line.get_ydata()
         assert abs(above - below) == 1  # an edge joins two levels
+    assert ax.figure.get_figheight() == 1.0 + 0.75 * 3  # of the root and two levels
 
 
 def test_levels_of_blocks_batches_and_tensors() -> None:

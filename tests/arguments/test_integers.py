@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -69,7 +70,9 @@ def test_what_is_no_real_number(name, parameter):
         found.arguments[parameter] = value
         with pytest.raises(TypeError) as error:
             run(name, found)
-        assert "help:" in str(error.value), (value, str(error.value))
+        said = str(error.value)
+        assert "help:" in said, (value, said)
+        assert not re.match(rf"{parameter}: ", said), said  # the operation comes first
 
 
 @pytest.mark.parametrize(("name", "parameter"), every_real())

@@ -222,6 +222,8 @@ def test_walk_of_batches_offsets_the_slices() -> None:
         ("(i, j) -> (i // 2 : compressed, j // 2 : compressed, i % 2 : dense, j % 2 : dense)", None),
         ("(i, j) -> (i // 2 : dense, j // 2 : dense, i % 2 : dense, j % 2 : dense)", None),
         ("(i, j) -> (i // 2 : dense, j : compressed, i % 2 : dense)", None),
+        ("(i, j) -> (i // 2 : dense, j // 2 : bitmap, i % 2 : dense, j % 2 : dense)", None),
+        ("(i, j) -> (i // 2 : dense, j // 2 : ell(3), i % 2 : dense, j % 2 : dense)", None),
     ],
 )
 def test_blocks_whose_levels_can_be_exchanged(source: str, expected: str | None) -> None:

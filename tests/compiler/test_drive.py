@@ -89,6 +89,19 @@ def test_runs_of_a_row_are_not_cut() -> None:
         agree(d, pieces=pieces)
 
 
+def test_threads_are_given_rows_that_no_other_writes() -> None:
+    """A row whose elements are apart, or that comes several times, belongs to no range."""
+    for levels, parallel in {
+        "i : dense, j : compressed": True,
+        "i : compressed, j : compressed": True,
+        "i : compressed(nonunique), j : singleton": True,
+        "i : compressed(nonunique, unordered), j : singleton(nonunique, unordered)": False,
+        "j : compressed, i : compressed": False,
+    }.items():
+        source = packed(parse_format(f"(i, j) -> ({levels})"), (2, 2), [((0, 0), 2.0), ((0, 1), 3.0), ((1, 0), 4.0)])
+        assert drive(parse("y[i] += A[i, j]"), source, {}, "f64", large=True).plan.parallel == parallel, levels
+
+
 STATEMENTS = {
     0: ("y += A", "y[r] += A * x[r]", "Y[s, r] += A * X[r, s]"),
     1: ("y += A[i]", "y += A[i] * x[i]", "y[r] += A[i] * X[i, r]", "y[i] += A[i]", "y[i] += A[i] * X[r, i]"),

@@ -71,9 +71,14 @@ def test_parts_have_about_as_many_elements() -> None:
             whole[rows, columns] += 1
         assert (whole == 1).all()
         assert sum(cut.nse) == np.count_nonzero(skewed)
-        assert str(cut).splitlines()[-1].startswith(f"all  {sum(cut.nse)}  imbalance")
+        _, *rows_said, last = str(cut).splitlines()
+        assert [line.split("  ")[:2] for line in rows_said] == [[str(k), str(nse)] for k, nse in enumerate(cut.nse)]
+        assert last.startswith(f"all  {sum(cut.nse)}  imbalance")
     assert [length(r) for (r, _) in partition(csr(np.zeros((3, 2))), 3).blocks] == [1, 1, 1]
     assert partition(csr(np.zeros((0, 2))), 1).nse == (0,)
+    assert str(partition(csr(np.ones((2, 3))), 2)).splitlines()[1:] == [
+        "0  3  1 x 3  32 B", "1  3  1 x 3  32 B", "all  6  imbalance 1.00  64 B"
+    ]  # fmt: skip
 
 
 def test_a_graph_partitioner_is_asked_for_sets_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,6 +138,13 @@ def test_threads_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -
         assert pool._default() == expected
 
 
+def test_processors_where_the_system_tells_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for count, expected in ((6, 6), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+        assert pool._cores() == expected
+
+
 def test_threads_of_a_worker_and_of_the_pool_do_not_multiply(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pool that starts in a process with a worker of n threads has cores // n threads, at least one."""
     for name in ("threads", "_run", "_is_default"):

@@ -10,6 +10,7 @@ import pytest
 import openwork as ow
 import openwork.io as io
 from openwork.errors import FileFormatError
+from openwork.io.text.source import Text
 
 HEAD = "%%MatrixMarket matrix {} {} {}\n% note\n"
 RB = "t\n 3 1 1 1\n{} 2 2 {} 0\n(26I3) (40I2) (3F9.1)\n{}\n"
@@ -118,6 +119,16 @@ def test_control_characters_of_comments_and_of_dos(tmp_path: Path) -> None:
     text = HEAD.format("coordinate", "real", "general") + "%\x01\x00 \x02\n2 2 1\n2 1 1.5\n\x1a"
     (tmp_path / "a.mtx").write_bytes(text.encode())
     assert ow.read(tmp_path / "a.mtx").nse == 1
+
+
+def test_control_characters_are_no_blanks() -> None:
+    for code in range(32):
+        text = Text.of(b"1 1%c 5\n" % code)
+        if code in b"\t\n\v\f\r":
+            text.check_characters()
+        else:
+            with pytest.raises(FileFormatError, match=f"line 1: a control character, 0x{code:02x}"):
+                text.check_characters()
 
 
 def test_extended_frostt(tmp_path: Path) -> None:

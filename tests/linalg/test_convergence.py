@@ -125,6 +125,16 @@ def test_progress() -> None:
         linalg.cg(t, B, progress=3)
 
 
+@pytest.mark.parametrize("name", SYMMETRIC + GENERAL)
+def test_divisions_by_zero_are_told_once(name: str) -> None:
+    """Of a matrix of zeros: no warning of NumPy's beside ours."""
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
+        warnings.simplefilter("always")
+        getattr(linalg, name)(ow.zeros((4, 4), format="csr"), np.ones(4), maxiter=2)
+    assert {w.category for w in caught} <= {ow.ConvergenceWarning}
+    assert len(caught) <= 1
+
+
 @pytest.mark.parametrize("rich", [True, False])
 def test_a_bar(rich: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if rich:
@@ -316,8 +326,11 @@ def test_a_matrix_that_is_not_hermitian_is_told(solver: str, dtype: type) -> Non
     skew[3, 4] += 1.5
     b = np.ones(n, dtype)
     for a, words in ((line, "more iterations"), (skew, f"A is not Hermitian, which {solver} needs: gmres")):
-        with pytest.warns(ow.ConvergenceWarning, match=words):
-            getattr(ow.linalg, solver)(ow.asarray(a, format="csr"), b, maxiter=2)
+        with pytest.warns(ow.ConvergenceWarning, match=words) as caught:
+            x, _ = getattr(ow.linalg, solver)(ow.asarray(a, format="csr"), b, maxiter=2)
+        residual = np.linalg.norm(b - a @ x)
+        said = f"a residual of norm {1e-5 * np.linalg.norm(b):.3g} at most; got {residual:.3g}"
+        assert said in str(caught[0].message)
         with pytest.warns(ow.ConvergenceWarning, match=words):
             getattr(ow.linalg, solver)(lambda v, a=a: a @ v, b, maxiter=2)
 

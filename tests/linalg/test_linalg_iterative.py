@@ -58,9 +58,9 @@ def test_eigenvalues(spec: str) -> None:
     np.testing.assert_allclose(got, v @ (np.exp(w) * (v.T @ np.ones(6))), rtol=1e-10)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex64", "complex128"])
 def test_operator(dtype: str) -> None:
-    a = dense_array((5, 7), dtype=dtype) * (1 + 2j if dtype == "complex128" else 1)
+    a = dense_array((5, 7), dtype=dtype) * (1 + 2j if dtype.startswith("complex") else 1)
     operator = linalg.aslinearoperator(tensor(a.astype(dtype), "csr"))
     x, y = np.arange(7.0), np.arange(5.0)
     np.testing.assert_allclose(operator @ x, a @ x)

@@ -186,3 +186,17 @@ def test_the_dense_operand_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) ->
     assert looked == [X.size]
     ow.multiply(a, X, zero_annihilates=True)
     assert len(looked) == 1
+
+
+@pytest.mark.parametrize("format", ["csr", "bitmap"])
+def test_what_is_computed_where_fewer_operands_are(format: str) -> None:
+    """Where A and B are absent, inf * 0 is a NaN of the result; where A alone is present, it is no element."""
+    draw = np.random.default_rng(0)
+    a, b, c = (np.where(draw.random((5, 6)) < 0.5, 0, draw.integers(1, 5, (5, 6)).astype(float)) for _ in range(3))
+    B, C = (ow.asarray(x, format=format) for x in (b, c))
+    for fill in (np.inf, np.nan):
+        filled = np.where(a == 0, fill, a)
+        A = ow.where(ow.asarray(a, format=format) == 0, fill, ow.asarray(a, format=format)).asformat(format)
+        assert A.format.name == format
+        got = ow.pointwise("where(C, A * B, 0.0)", {"A": A, "B": B, "C": C})
+        np.testing.assert_array_equal(got.to_numpy(), np.where(c != 0, filled * b, 0))

@@ -48,6 +48,25 @@ def test_joined_again(formats: tuple[str, str]) -> None:
             ow.concat([a, ow.asarray(library(dense(3, 4)), format=formats[1])], axis=0)
 
 
+def test_partners_of_a_subclass() -> None:
+    """Whose operators are its own: values of a subclass of torch's tensors are not joined as plain ones were."""
+    torch = pytest.importorskip("torch")
+
+    class Marked(torch.Tensor):  # type: ignore[misc, name-defined]
+        pass
+
+    x, y = dense(4, 5), dense(4, 5)
+    for format in ("csr", "coo"):
+        a, b = (ow.asarray(torch.from_numpy(v), format=format) for v in (x, y))
+        other = ow.Tensor._from_storage(b._storage.with_values((b.values * 2).as_subclass(Marked)))
+        first = type(ow.concat([a, other]).values)
+        for _ in range(3):
+            ow.concat([a, b])
+        result = ow.concat([a, other])
+        assert type(result.values) is first
+        np.testing.assert_array_equal(result.to_numpy(), np.concatenate([x, 2 * y]))
+
+
 def test_partners_that_are_gone() -> None:
     """A structure may get the address of one that is gone."""
     x = dense(4, 5)
