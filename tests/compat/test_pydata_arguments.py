@@ -82,6 +82,12 @@ MADE: dict[str, tuple[Callable[[Any], Any], Want]] = {
         lambda m: m.GCXS(T).transpose((2, 0, 1), compressed_axes=(0, 2)),
         ("GCXS", "float64", 5, 0, (0, 2), T.transpose(2, 0, 1)),
     ),
+    "a matrix of rows by other axes": (
+        lambda m: m.CSR(A).asformat("gcxs", compressed_axes=(1,)), ("GCXS", "float64", 6, 0, (1,), A)
+    ),
+    "a matrix of rows by its own axes": (
+        lambda m: m.CSR(A).asformat("gcxs", compressed_axes=(0,)), ("GCXS", "float64", 6, 0, (0,), A)
+    ),
     "a matrix of columns turned": (lambda m: m.CSC(A).transpose(), ("CSR", "float64", 6, 0, (0,), A.T)),
     "a matrix not turned": (lambda m: m.CSR(A).transpose((0, 1)), ("CSR", "float64", 6, 0, (0,), A)),
     "another dtype": (lambda m: m.asarray(m.COO(A), dtype=np.int8), ("COO", "int8", 6, 0, None, A)),

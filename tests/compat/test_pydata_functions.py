@@ -74,6 +74,7 @@ MATRIX: dict[str, Callable[[Any, Any], Any]] = {
     "tile by a number": lambda m, x: m.tile(x, 2),
     "unstack": lambda m, x: m.unstack(x)[1],
     "unstack columns": lambda m, x: m.unstack(x, axis=-1)[2],
+    "unstack rows from the end": lambda m, x: m.unstack(x, axis=-2)[2],
     "diff": lambda m, x: m.diff(x),
     "diff twice": lambda m, x: m.diff(x, axis=0, n=2),
     "argmax": lambda m, x: m.argmax(x, axis=1),
@@ -242,6 +243,13 @@ def test_orders_of_the_array_api() -> None:
     np.testing.assert_array_equal(
         sparse.nanreduce(x, np.maximum, identity=-5, axis=0, keepdims=True).todense(), [[0, np.inf, 1, 0]]
     )
+
+
+def test_coordinates_that_are_replaced() -> None:
+    x = sparse.COO(A)
+    assert x.sum(axis=0).todense().tolist() == A.sum(0).tolist()
+    x.coords = np.stack([x.coords[0], A.shape[1] - 1 - x.coords[1]])
+    assert x.sum(axis=0).todense().tolist() == A.sum(0)[::-1].tolist()
 
 
 def test_numbers_of_no_dimension() -> None:

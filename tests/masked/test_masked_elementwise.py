@@ -174,6 +174,8 @@ def test_numbers_are_weak_beside_torchs_integers() -> None:
         for got, want in ((m + 2.5, t + 2.5), (np.maximum(m, 2.5), t.clamp(2.5)), (m + np.array(2), t + 2)):
             assert got.dtype == want.dtype
             assert got.compressed().tolist() == want[bits].tolist()
+        for found, places in zip(m.nonzero(), torch.nonzero(t * bits, as_tuple=True), strict=True):
+            torch.testing.assert_close(found, places)
 
 
 def test_masks_that_differ_between_formats() -> None:

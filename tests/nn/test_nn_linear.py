@@ -94,6 +94,8 @@ def test_refusals() -> None:
         prune(torch.ones(3))  # type: ignore[arg-type]
     with pytest.raises(ow.ShapeError, match=r"expected: \(out, in\)"):
         SparseLinear(ow.asarray(torch.eye(3).to_sparse_csr()), torch.ones(4))
+    with pytest.raises(ow.ShapeError, match=r"weight \(2, 2, 2\), bias None"):
+        SparseLinear(torch.ones(2, 2, 2))
     with pytest.raises(ow.ShapeError, match=r"weight \(\), bias \(\)"):
         SparseLinear(3, 4)  # type: ignore[arg-type]
     with pytest.raises(ow.DTypeError, match=r"a weight of torch.int64 has no gradient\n  help: weight.to"):

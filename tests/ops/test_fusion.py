@@ -392,6 +392,10 @@ def test_programs_hold_no_operands_and_are_kept_by_structure() -> None:
     D, E = (tensor(dense_array((8, 12), k), "csr") for k in (11, 12))
     agree(function(D, E), D * E - D)
     agree(function(D, D), D * D - D)
+    kinds = []
+    by_name = ow.fused(lambda A, B: kinds.append((type(A), type(B))) or A * B - D)  # type: ignore[func-returns-value]
+    agree(by_name(D, B=E), D * E - D)
+    assert kinds == [(ow.Lazy, ow.Lazy)]
     assert len(programs._programs) == before + 1
     for program in programs._programs.values():
         assert not any(isinstance(c, ow.Tensor) for c in program.constants)

@@ -107,6 +107,7 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "partition": lambda a, v, w: np.partition(a, range(5)),
     "real_if_close of integers": lambda a, v, w: np.real_if_close(w),
     "pad by a dict": lambda a, v, w: np.pad(a, {-1: 2, 0: (1, 0)}),
+    "pad by a dict of one": lambda a, v, w: np.pad(a, {0: 1}),
     "pad by nothing": lambda a, v, w: np.pad(a, 0),
     "nansum of integers": lambda a, v, w: np.nansum(w, where=np.arange(6) > 1, initial=3),
     "nanmin with initial": lambda a, v, w: np.nanmin(a, axis=1, initial=0.25),

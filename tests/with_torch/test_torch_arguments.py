@@ -192,7 +192,8 @@ WRAPPERS: dict[str, tuple[torch.Tensor, Callable[[Any], Any]]] = {
         F.cross_entropy(t, CLASSES, ROW, ignore_index=0, label_smoothing=0.1), F.cross_entropy(t, SHARES),
         F.cross_entropy(t, SHARES, ROW, label_smoothing=0.3, reduction="sum"), F.cross_entropy(t[0], CLASSES[0]))),
     "cross_entropy of a stack": (STACK, lambda t: (
-        F.cross_entropy(t, PLACES[:2, [0, 1, 2, 0]] % 3, ROW[:3]), F.cross_entropy(t, PLACES[:2, [0, 1, 2, 0]] % 3, reduction="none"))),
+        F.cross_entropy(t, PLACES[:2, [0, 1, 2, 0]] % 3, ROW[:3]), F.cross_entropy(t, PLACES[:2, [0, 1, 2, 0]] % 3, reduction="none"),
+        F.cross_entropy(t, PLACES[:2, [0, 1, 2, 0]] % 3, ROW[:3], label_smoothing=0.2), F.cross_entropy(t, STACK.abs(), ROW[:3]))),
     "nll_loss": (X, lambda t: (
         F.nll_loss(t, CLASSES), F.nll_loss(t, CLASSES, ROW), F.nll_loss(t, CLASSES, ROW, ignore_index=0, reduction="sum"),
         F.nll_loss(t, CLASSES, reduction="none"), F.nll_loss(t[1], CLASSES[0]))),
