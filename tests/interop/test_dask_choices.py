@@ -66,6 +66,12 @@ def test_the_forest_of_a_block_has_the_components_of_its_edges(rows: tuple[int, 
         np.testing.assert_array_equal(got, want)
 
 
+def test_iterations_of_cg_are_ten_for_each_row_where_nothing_is_said() -> None:
+    turned = da.from_array(ow.asarray(np.array([[1.0, 2.0], [-2.0, 1.0]]), format="csr"), chunks=2)  # not symmetric
+    with pytest.warns(ow.ConvergenceWarning, match="cg: no convergence after 20 iterations"):
+        assert ow.dask.cg(turned, np.ones(2))[1] == 20
+
+
 def test_iterations_of_cg_are_a_number() -> None:
     a = da.from_array(ow.asarray(np.diag([1.0, 2, 4, 8, 16]), format="csr"), chunks=3)
     x, info = cg(a, np.ones(5))

@@ -172,3 +172,16 @@ def test_a_large_last_level_is_factored(monkeypatch: pytest.MonkeyPatch) -> None
     loops = ow.asarray(np.kron(np.eye(18), [[1.0, -1], [-1, 1]])).asformat("csr")
     with pytest.raises(np.linalg.LinAlgError, match="amg: the last level, of 36 rows, is singular"):
         linalg.amg(loops, max_levels=1)
+
+
+def test_stored_zeros_are_no_connections() -> None:
+    n = 400
+    a = 2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    for k in range(5, n - 1, 9):
+        a[k, k + 1] = a[k + 1, k] = 0
+    at = np.stack(np.nonzero(np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= 2))
+    stored = ow.sparse_coo_tensor(at, a[tuple(at)], (n, n)).asformat("csr")
+    assert stored.nse > np.count_nonzero(a)
+    b = np.arange(float(n))
+    want = linalg.amg(ow.asarray(a, format="csr"), strength=0.0) @ b
+    np.testing.assert_allclose(linalg.amg(stored, strength=0.0) @ b, want)

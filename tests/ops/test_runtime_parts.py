@@ -496,6 +496,10 @@ def test_moves_that_have_to_see_the_elements() -> None:
         assert conversion_iso.moved_iso(t._storage, move) is None
     t = ow.iso(ow.asarray(X, format="csr"), 2.5)
     assert conversion_iso.moved_iso(t._storage, lambda s: s) is not None
+    empty = ow.iso(ow.zeros((2, 4), format="csr"), 2.5)
+    for moved in (ow.roll(empty, 1, axis=1), ow.flip(empty), ow.pad(empty, 1), t[:0].reshape((0, 2))):
+        assert moved.nse == 0
+        assert not moved.to_numpy().any()
 
 
 @pytest.mark.parametrize("parts", [2, 3, 8])
