@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from openwork.compiler.coiterate import predicated
 from openwork.compiler.fill import Regions, partial
 from openwork.compiler.lattice import gallop_lattice, lattice
 from openwork.ir.index_text import parse_expression
-from openwork.ir.loop import Const
+from openwork.ir.loop import Const, Var
 from openwork.ir.ops import const
 from openwork.ir.printer import show
+from openwork.ir.types import Type
 from openwork.runtime.coiterate.types import typed
 
 INF, NAN = math.inf, math.nan
@@ -151,3 +153,12 @@ def test_smallest_sets_that_meet_every_region() -> None:
     assert sets("A * B") == ["A", "B"]
     assert sets("A * B + C") == ["AC", "BC"]
     assert sets("A != 0 and not B != 0") == ["A"]
+
+
+def test_conditions_that_are_known_leave_no_operation() -> None:
+    x = Var("x", Type("bool"))
+    for a in (True, False, x):
+        assert predicated._and(a, False) is predicated._and(False, a) is False
+        assert predicated._and(a, True) is predicated._and(True, a) is a
+        assert predicated._or(a, True) is predicated._or(True, a) is True
+        assert predicated._or(a, False) is predicated._or(False, a) is a
