@@ -43,10 +43,11 @@ def _dense_where(a: Array, value: Any) -> Array:
     return np.where(a > 0, a, np.asarray(value, a.dtype))
 
 
-def _unique_inverse(a: Array) -> tuple[Array, Array]:
-    """Values and inverse of an array, NaNs in the order in which they stand: NumPy's own inverse has them in any order."""
-    found = np.unique_all(a)
-    return found.values, found.inverse_indices
+def _unique_inverse(found: Any) -> tuple[Array, Array, Array]:
+    """Values, inverse with -1 for all NaNs, and the numbers of those: which NaN is which, NumPy does not say either."""
+    values, inverse = (x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x) for x in found)
+    of_nan = np.isnan(values)[inverse] if values.size else np.zeros(inverse.shape, bool)
+    return values, np.where(of_nan, -1, inverse), np.sort(inverse[of_nan])
 
 
 def _take(a: Array, places: Array, axis: int) -> Array:
@@ -78,7 +79,7 @@ REST: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[random.R
     "swapaxes": (lambda t, k: ow.swapaxes(t, *k), lambda a, k: np.swapaxes(a, *k), lambda r, s: (_one(r, s), _one(r, s)), "same"),
     "argwhere": (lambda t, k: ow.argwhere(t), lambda a, k: np.argwhere(a), lambda r, s: None, "int64"),
     "unique_counts": (lambda t, k: tuple(ow.unique_counts(t)), lambda a, k: tuple(np.unique_counts(a)), lambda r, s: None, "none"),
-    "unique_inverse": (lambda t, k: tuple(ow.unique_inverse(t)), lambda a, k: _unique_inverse(a), lambda r, s: None, "none"),
+    "unique_inverse": (lambda t, k: _unique_inverse(ow.unique_inverse(t)), lambda a, k: _unique_inverse(np.unique_inverse(a)), lambda r, s: None, "none"),
     "diff n": (lambda t, k: ow.diff(t, axis=k[0], n=k[1]), lambda a, k: np.diff(a, axis=k[0], n=k[1]), lambda r, s: (_one(r, s), r.randint(0, 3)), "same"),
     "unstack": (lambda t, k: tuple(ow.unstack(t, axis=k)), lambda a, k: tuple(np.unstack(a, axis=k)), _one, "none"),
     "vstack": (lambda t, k: ow.vstack([t, t]), lambda a, k: np.vstack([a, a]), lambda r, s: None, "same"),
