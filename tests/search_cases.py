@@ -177,7 +177,10 @@ class Draw:
 
 
 def unary(d: Draw) -> Case:
-    return d.call(d.rng.choice(UNARY), d.operand())
+    name, pair = d.rng.choice(UNARY), d.operand()
+    return d.call(
+        "abs" if name == "sign" and str(pair[0].dtype) == "torch.bool" else name, pair
+    )  # torch has a sign of bool
 
 
 def binary(d: Draw) -> Case:
@@ -206,10 +209,8 @@ def binary(d: Draw) -> Case:
     if rng.random() < 0.5:
         t, a, u, b = u, b, t, a
     if name == "pow" and isinstance(u, ow.Tensor) and np.complex64 in (np.asarray(a).dtype, b.dtype):
-        with np.errstate(invalid="ignore"):
-            u, b = _again_of(
-                u, np.where(np.abs(b) > 1e3, b.dtype.type(1), b)
-            )  # of phases beyond this no digit is right
+        few = np.abs(b.astype(np.complex128)) <= 1e3  # no digit of a phase beyond this is right
+        u, b = _again_of(u, np.where(few | np.isnan(b), b, b.dtype.type(1)))
     return d.call(name, (t, a), (u, b))
 
 

@@ -440,3 +440,14 @@ def test_kept_dimensions_have_extent_1() -> None:
                 np.testing.assert_array_equal(np.ravel(kept.to_numpy()), np.ravel(got.to_numpy()), name)
             count += 1
     assert count > 25
+
+
+def test_indices_and_operands_of_either_kind() -> None:
+    """Indices in a sparse tensor, and functions of the array library of a sparse operand beside an array."""
+    x, places = np.arange(12.0).reshape(3, 4), np.array([[0, 2], [0, 1]])
+    a = ow.asarray(x, format="csr")
+    for index in (ow.asarray(places, format="csr"), ow.asarray(places), places):
+        same(ow.take(a, index, axis=0), x[places])
+    for left, right in [(a, x + 1), (x + 1, a), (a, ow.asarray(x + 1))]:
+        found = ow.logaddexp(left, right)
+        np.testing.assert_allclose(found.to_numpy() if isinstance(found, ow.Tensor) else found, np.logaddexp(x, x + 1))
