@@ -43,11 +43,17 @@ def _dense_where(a: Array, value: Any) -> Array:
     return np.where(a > 0, a, np.asarray(value, a.dtype))
 
 
-def _unique_inverse(found: Any) -> tuple[Array, Array, Array]:
-    """Values, inverse with -1 for all NaNs, and the numbers of those: which NaN is which, NumPy does not say either."""
-    values, inverse = (x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x) for x in found)
-    of_nan = np.isnan(values)[inverse] if values.size else np.zeros(inverse.shape, bool)
-    return values, np.where(of_nan, -1, inverse), np.sort(inverse[of_nan])
+def _unique_inverse(found: Any) -> tuple[Any, Any]:
+    """Values and inverse, the NaNs in the order in which they stand: which NaN is which, NumPy does not say either."""
+    values, inverse = found
+    numbers = np.asarray(inverse.to_numpy() if isinstance(inverse, ow.Tensor) else inverse).copy()
+    of_nan = np.isnan(values.to_numpy() if isinstance(values, ow.Tensor) else values)[numbers] if numbers.size else None
+    if of_nan is None or not of_nan.any():
+        return values, inverse
+    numbers[of_nan] = np.sort(numbers[of_nan])
+    if not isinstance(inverse, ow.Tensor):
+        return values, numbers
+    return values, ow.asarray(ow.asarray(numbers), like="torch" if is_torch(inverse) else "numpy")
 
 
 def _take(a: Array, places: Array, axis: int) -> Array:
