@@ -123,7 +123,7 @@ def test_choices_beyond_64_bits(dtype: str) -> None:
                     want = np.where(test, *(x if c is made else c for c in choices))
                     np.testing.assert_array_equal(ow.where(sparse, *choices).to_numpy(), want)
                 else:
-                    with pytest.raises(OverflowError, match="out of bounds"):
+                    with pytest.raises(OverflowError, match="does not fit"):
                         ow.where(sparse, *choices)
 
 

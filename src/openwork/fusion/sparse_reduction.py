@@ -7,6 +7,7 @@ max over j of A[i, j] * B[j, k], fills 0     Gustavson's product over (max, *), 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from ..compiler.semiring import MONOIDS, SEMIRINGS, Semiring
 from ..errors import DTypeError, UnsupportedError
@@ -89,8 +90,9 @@ def reduce_product(x: Term, y: Term, kept_letters: str, name: str) -> Tensor | N
     else:
         left, right = (Term(t.letters, _zero_fill(t.storage, _ones(t.storage))) for t in terms)
         stored_counts = pair(left, right, kept_letters, SEMIRINGS["plus_pair"]).storage.values
-        zeros = full(length(values), scalar, 0, values)
-        values = add_fill(name, values, count - stored_counts, 0, scalar, lambda: zeros)
+        products = values
+        zeros = partial(full, length(products), scalar, 0, products)
+        values = add_fill(name, products, count - stored_counts, 0, scalar, zeros)
     result = Term(reduced.letters, reduced.storage.with_values(values, python_scalar(0, scalar)))
     shape = [result.extents[c] for c in kept_letters]
     return Tensor._from_storage(in_format(result, kept_letters, result_format(storages, shape)))

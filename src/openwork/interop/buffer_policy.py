@@ -15,7 +15,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.invariants import check_layout
 from ..storage.recorded import of_recording
-from ..storage.scalars import given_fill
+from ..storage.scalars import given_number
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor, resolve_format
 
@@ -79,7 +79,8 @@ def dense_tensor(x: Array, policy: BufferPolicy, fill: Any, source: object, form
     scalar = buffers.scalar_of(out)
     values = policy.copied_if_asked(out, is_copy and buffers.length(out) > 0)
     no_buffers = (None,) * len(target.levels)
-    storage = Storage(shape, target, scalar, given_fill(fill, scalar, "asarray"), no_buffers, no_buffers, values)
+    number = given_number(fill, scalar, "asarray: fill_value", "give one number that the dtype holds")
+    storage = Storage(shape, target, scalar, number, no_buffers, no_buffers, values)
     return Tensor._from_storage(storage.adopted())
 
 

@@ -12,7 +12,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.infer import infer_shape
 from ..storage.invariants import violation
-from ..storage.scalars import given_fill
+from ..storage.scalars import given_number
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor, resolve_format
 from .buffer_arguments import (
@@ -102,7 +102,7 @@ def assemble_arrays(
             for g in index_groups.values()
         ]
         scalar = buffers.scalar_of(data)
-        fill = given_fill(fill_value, scalar, "assemble")
+        fill = given_number(fill_value, scalar, "assemble: fill_value", "give one number that the dtype holds")
         storage = Storage(sizes, format, scalar, fill, groups[0], groups[1], buffers.flat(data))
         check_storage(storage, check)
     return Tensor._from_storage(storage.adopted())

@@ -2,43 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..errors import DTypeError
 
-__all__ = ["IntegerRangeError", "check_integers_fit", "given_fill", "python_scalar", "rounds"]
+__all__ = ["IntegerRangeError", "given_number", "python_scalar", "rounds"]
 
-_LARGEST = {"f16": 65504.0, "f32": 3.4028234663852886e38, "bf16": 3.3895313892515355e38, "c64": 3.4028234663852886e38}
+_SINGLE, _DOUBLE = 3.4028234663852886e38, 1.7976931348623157e308
+_LARGEST = {
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+    "f32": _SINGLE,
+    "c64": _SINGLE,
+    "f64": _DOUBLE,
+    "c128": _DOUBLE,
+}
 
 
 class IntegerRangeError(DTypeError, OverflowError):
     """A Python number that the integer dtype beside it does not hold; an OverflowError as NumPy's."""
 
 
-def given_fill(value: Any, scalar: str, function: str) -> Any:
-    """A fill value as a caller gives it -> the Python scalar of the type; DTypeError where the type holds it not."""
-    number = value.item() if getattr(value, "ndim", None) == 0 else value
+def given_number(value: Any, scalar: str, subject: str, remedy: str) -> Any:
+    """A number as a caller gives it -> the Python scalar of the type.
+
+    Raises DTypeError, IntegerRangeError for whole numbers beyond an integer type, where the type does not hold it.
+    """
+    number: Any = value.item() if getattr(value, "ndim", None) == 0 else value
     if not isinstance(number, bool | int | float | complex):
-        raise DTypeError(f"{function}: fill_value={value!r} is no number\n  help: give one number")
-    finite = abs(number) < float("inf")
-    if finite and scalar[0] in "iu" and not isinstance(number, complex):
-        check_integers_fit([number], scalar, f"{function}: fill_value")
-    made = python_scalar(number, scalar)
-    if (scalar[0] in "iu" and made != number) or (finite and abs(made) > _LARGEST.get(scalar, float("inf"))):
-        raise DTypeError(f"{function}: fill_value={value!r} does not fit {scalar}\n  help: give a dtype that holds it")
-    return made
+        raise DTypeError(f"{subject}: expected a number; got {type(value).__name__}\n  help: {remedy}")
+    is_finite, fits = abs(number) < float("inf"), scalar[0] == "c" or not number.imag
+    number = number if scalar[0] == "c" else number.real if fits else number
+    kind: type[DTypeError] = DTypeError
+    if fits and (scalar == "bool" or scalar[0] in "iu"):
+        fits = is_finite and number == int(number)
+        if fits and not _lowest(scalar) <= number <= _highest(scalar):
+            fits, kind = False, IntegerRangeError
+    elif is_finite:
+        fits = fits and abs(number) <= _LARGEST[scalar]
+    if not fits:
+        raise kind(f"{subject}: {number} does not fit {scalar}\n  help: {remedy}")
+    return python_scalar(number, scalar)
 
 
-def check_integers_fit(numbers: Iterable[Any], scalar: str, subject: str) -> None:
-    """Raises IntegerRangeError for a number beyond an integer type, infinity and NaN; fractions are let through."""
-    bits = int(scalar[1:]) - (scalar[0] == "i")
-    lowest = -(1 << bits) if scalar[0] == "i" else 0
-    for number in numbers:
-        if not lowest - 1 < number < 1 << bits:
-            raise IntegerRangeError(
-                f"{subject}: {number} is out of bounds for {scalar}\n  help: convert with .astype(...) to a wider dtype"
-            )
+def _lowest(scalar: str) -> int:
+    return -(1 << int(scalar[1:]) - 1) if scalar[0] == "i" else 0
+
+
+def _highest(scalar: str) -> int:
+    return 1 if scalar == "bool" else (1 << int(scalar[1:]) - (scalar[0] == "i")) - 1
 
 
 def python_scalar(value: Any, scalar: str) -> Any:

@@ -13,7 +13,7 @@ from ...late import late
 from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import operation
 from ...storage.buffers import as_array, buffer_of, is_torch
-from ...storage.scalars import check_integers_fit
+from ...storage.scalars import given_number
 from ...tensor.dtypes import iinfo, isdtype, result_type
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
@@ -140,7 +140,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     if isdtype(dtype, "integral"):
         for x in choices:
             if isinstance(x, int):
-                check_integers_fit([x], "i64" if x < 0 else "u64", "where")
+                given_number(x, "i64" if x < 0 else "u64", "where", "astype('float64') first")
     choices = [x.astype(dtype, copy=False) if isinstance(x, Tensor) else x for x in choices]
     if all(not isinstance(x, Tensor) or x.format.is_dense for x in (test, *choices)):
         dense = (x.to_dense() if isinstance(x, Tensor) else x for x in (test, *choices))

@@ -249,17 +249,17 @@ def _integers(values: Any, scalar: str) -> Any:
     for a number that the type does not hold, as in NumPy."""
     values = values.item() if isinstance(values, np.generic) else values
     try:
-        if np.asarray(values).dtype.kind not in "biufO":
-            return values
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):  # ragged lists, or other objects
+        return values
+    if array.dtype.kind not in "biuf" and not (array.dtype.kind == "O" and all(isinstance(x, int) for x in array.flat)):
+        return values
+    try:
         return np.asarray(values, buffers.numpy_dtype(scalar))
     except (OverflowError, ValueError) as error:
-        if "integer" not in str(error) and "too large" not in str(error):  # ragged lists
-            return values
         raise IntegerRangeError(
-            f"setting elements: a number is out of bounds for {scalar}: {error}\n  help: convert with .astype(...)"
+            f"setting elements: a number does not fit {scalar}: {error}\n  help: convert with .astype(...)"
         ) from None
-    except (TypeError, RuntimeError):  # of other objects
-        return values
 
 
 def _equal_or_both_nan(a: Any, b: Any) -> bool:

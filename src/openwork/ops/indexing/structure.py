@@ -3,12 +3,11 @@ structure."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError
+from ...errors import ShapeError
 from ...runtime.conversion.iso import own_value
 from ...runtime.operation import operation
 from ...storage.buffers import (
@@ -17,7 +16,6 @@ from ...storage.buffers import (
     is_array,
     is_torch,
     length,
-    numpy_dtype,
     of_torch,
     scalar_name,
     scalar_of,
@@ -25,7 +23,7 @@ from ...storage.buffers import (
 )
 from ...storage.iso import repeated
 from ...storage.recorded import refuse_recorded
-from ...storage.scalars import python_scalar
+from ...storage.scalars import given_number, python_scalar
 from ...tensor.one_library import over_torch
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor
@@ -99,25 +97,9 @@ def iso(x: Any, value: Any = None, /, *, dtype: Any = None) -> Tensor:
         s = over_torch(Tensor._from_storage(s))._storage
     if is_torch(value):
         refuse_recorded(value)
-    number = value.item() if isinstance(value, np.generic) or (is_array(value) and value.ndim == 0) else value
-    if not isinstance(number, bool | int | float | complex):
-        raise DTypeError(f"iso: expected a number; got {type(value).__name__}\n  help: with_values takes an array")
-    kind = numpy_dtype(scalar).kind
-    real = kind == "c" or not number.imag
-    if not real or (kind in "iub" and not _is_integer(number.real, scalar)):
-        raise DTypeError(f"iso: {number} does not fit {scalar}\n  help: dtype= gives the result another one")
-    values = repeated(python_scalar(number, scalar), scalar, length(s.values), s.values)
+    number = given_number(value, scalar, "iso", "dtype= gives the result another one, with_values takes an array")
+    values = repeated(number, scalar, length(s.values), s.values)
     return Tensor._from_storage(s.with_values(values, python_scalar(s.fill_value, scalar)))
-
-
-def _is_integer(number: float, scalar: str) -> bool:
-    """Whether a real number is one of an integer type, or of bool."""
-    if not math.isfinite(number) or number != int(number):
-        return False
-    if scalar == "bool":
-        return number in (0, 1)
-    limits = np.iinfo(numpy_dtype(scalar))
-    return bool(limits.min <= int(number) <= limits.max)
 
 
 @operation(method=True, shape="same", format="same")
