@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..errors import DTypeError
 
 __all__ = ["IntegerRangeError", "given_number", "python_scalar", "rounds"]
 
-_SINGLE, _DOUBLE = 3.4028234663852886e38, 1.7976931348623157e308
 _LARGEST = {
-    "f16": 65504.0,
-    "bf16": 3.3895313892515355e38,
-    "f32": _SINGLE,
-    "c64": _SINGLE,
-    "f64": _DOUBLE,
-    "c128": _DOUBLE,
-}
+    "f16": float(np.finfo("f2").max), "bf16": (2 - 2**-7) * 2.0**127, "f32": float(np.finfo("f4").max),
+    "f64": float(np.finfo("f8").max), "c64": float(np.finfo("f4").max), "c128": float(np.finfo("f8").max),
+}  # fmt: skip
 
 
 class IntegerRangeError(DTypeError, OverflowError):
