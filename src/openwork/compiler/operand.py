@@ -31,6 +31,11 @@ class Operand:
     ragged: bool = False
     unit: int | None = None
 
+    def __repr__(self) -> str:
+        """The fields, the format by its identity: an operand's text is part of the keys of its kernels."""
+        layout = None if self.format is None else self.format.identity
+        return f"Operand({self.scalar}, {self.ndim}, {layout}, {self.pos}, {self.crd}, {self.ragged}, {self.unit})"
+
 
 class ParamRef(NamedTuple):
     """The part of an operand that a kernel parameter stands for.

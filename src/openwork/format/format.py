@@ -112,6 +112,11 @@ class Format:
         return show(tuple(f"d{d}" for d in range(self.ndim)), self.levels)
 
     @cached_property
+    def identity(self) -> str:
+        """What kernels of the format are made of, in every process: its canonical text, and its level functions."""
+        return f"{self.canonical} of {' '.join(level.format.definition for level in self.levels)}"
+
+    @cached_property
     def name(self) -> str | None:
         """The named format that this one is, arguments included ("csr", "bsr(2, 3)"), or None.
 

@@ -6,7 +6,9 @@ supports these. Other modules use properties of a level format, which follow fro
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from openwork.errors import FormatError
@@ -25,6 +27,9 @@ class LevelFormat:
 
     unique: bool = field(default=True, kw_only=True)
     ordered: bool = field(default=True, kw_only=True)
+    definition: str = field(init=False, repr=False, kw_only=True)
+    """a digest of the level functions and buffers of its class: level formats of one name that differ in them are not
+    equal, and share neither plans nor kernels"""
 
     name: ClassVar[str]
     functions: ClassVar[LevelFunctions]
@@ -50,6 +55,8 @@ class LevelFormat:
             text, kind = str(self), problem.place[0]
             offset = text.index(kind) if kind in self.properties else len(self.name) + 1
             raise refusal(problem.what, text, offset, problem.detail, problem.help)
+        definition = _digest(self.functions, self.buffers, self.parameters, self.batched)
+        object.__setattr__(self, "definition", definition)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return unpickled, (type(self), self.arguments, self.unique, self.ordered)
@@ -161,6 +168,12 @@ class LevelFormat:
     def __str__(self) -> str:
         inside = ", ".join([*map(str, self.arguments), *self.properties])
         return f"{self.name}({inside})" if inside else self.name
+
+
+@lru_cache(256)
+def _digest(functions: LevelFunctions, buffers: tuple[str, ...], parameters: tuple[str, ...], batched: bool) -> str:
+    """A short text that stands for these in keys of kernels, the same in every process."""
+    return hashlib.sha256(f"{functions!r} {buffers} {parameters} {batched}".encode()).hexdigest()[:16]
 
 
 def unpickled(kind: type[LevelFormat], arguments: tuple[int, ...], unique: bool, ordered: bool) -> LevelFormat:

@@ -13,7 +13,7 @@ from openwork.errors import DTypeError, FormatError
 from openwork.format.expression import Dim, Div, Expression, Mod, Sub
 from openwork.format.format import Format, Level
 from openwork.format.level import MAX_INTEGER, LevelFormat
-from openwork.format.levels import Batch, Bitmap, Compressed, Dense, Ell, Range, Singleton, Structured
+from openwork.format.levels import LEVEL_FORMATS, Batch, Bitmap, Compressed, Dense, Ell, Range, Singleton, Structured
 from openwork.format.message import counted, excerpt, refusal
 from openwork.format.parser import MAX_TEXT, parse
 from openwork.format.rules import MAX_DIMENSIONS
@@ -166,7 +166,7 @@ def format(spec: str | Format, ndim: int | None = None, *, batch: int = 0, dense
     """
     if type(spec) is not str or not ((ndim is None or type(ndim) is int) and type(batch) is type(dense) is int):
         return _format(spec, ndim, batch, dense)
-    key = (spec, ndim, batch, dense)
+    key = (spec, ndim, batch, dense, tuple(LEVEL_FORMATS.values()) if "->" in spec else None)
     known = _cache.get(key)
     if known is not None:
         return known

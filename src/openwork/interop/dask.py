@@ -56,7 +56,7 @@ def token(t: Tensor) -> tuple[Any, ...]:
     s = t._storage
     arrays = (None if b is None else buffers.to_numpy(b, detach=True) for b in (*s.pos, *s.crd, s.values))
     return (
-        "openwork.Tensor", buffers.library_of(s.values), s.shape, str(s.format), s.scalar, repr(s.fill_value),
+        "openwork.Tensor", buffers.library_of(s.values), s.shape, s.format.identity, s.scalar, repr(s.fill_value),
         *(normalize_token(a) for a in arrays),
     )  # fmt: skip
 

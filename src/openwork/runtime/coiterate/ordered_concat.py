@@ -86,5 +86,5 @@ def _thread_buffers(
 
 
 def _place_executable(plan: MergeSchedule, kernel: Compiled) -> Executable:
-    key = f"merge place {plan.target.canonical} {kernel.index} {plan.scalar}"
+    key = f"merge place {plan.target.identity} {kernel.index} {plan.scalar}"
     return cache.get(key, lambda: place_kernel(plan, kernel.index))

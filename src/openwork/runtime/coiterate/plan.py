@@ -126,6 +126,5 @@ def _key(merge: Merge) -> str:
         n: f"{f.value!r} {f.type}" if isinstance(f, Const) else "--" if is_missing(f) else show(f)
         for n, f in regions.fills.items()
     }
-    target = f"{merge.target.format and merge.target.format.canonical} {merge.target}"
     gallops = f" led by {merge.drivers}" if merge.drivers else ""
-    return f"merge {show(regions.expr)} {fills} {inputs} {target} {regions.annihilate}{gallops}"
+    return f"merge {show(regions.expr)} {fills} {inputs} {merge.target} {regions.annihilate}{gallops}"

@@ -228,7 +228,7 @@ def _compile(
     fills = {n: show(f) for n, f in plan.regions.fills.items()}
     expression_text = f"{show(plan.regions.expr)} {fills} {show(plan.regions.fill)}"
     listed = [(g.name, g.operand, g.levels) for g in inputs]
-    text = f"sum {expression_text} {listed} {arrays} {plan.loops.canonical} {plan.scalar} {reduction} {drivers}"
+    text = f"sum {expression_text} {listed} {arrays} {plan.loops.identity} {plan.scalar} {reduction} {drivers}"
     executable = cache.get(text, lambda: build(merge))
     operands = {g.name: g.operand for g in inputs} | {g.name: g.operand for g in arrays}
     params = [p.name for p in executable.params]

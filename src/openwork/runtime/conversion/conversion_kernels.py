@@ -86,9 +86,9 @@ class StageKernels:
         crd = tuple(("bool" if f.is_bitmap else index) if "crd" in f.buffers else None for f in formats)
         self.target = Operand(source.scalar, target.ndim, target, pos, crd)
         assert source.format is not None
-        about = f"{source.format.canonical} {source.pos} {source.crd} {source.ragged}"
+        about = f"{source.format.identity} {source.pos} {source.crd} {source.ragged}"
         flags = f"{stage.unique} {stage.keep} {stage.drop} {stage.hoist}"
-        self.text = f"{about} | {target.canonical} {index} | {source.scalar} | {flags}"
+        self.text = f"{about} | {target.identity} {index} | {source.scalar} | {flags}"
         self.needs_fill = stage.drop or any(f.is_structured for f in formats)
         self._kernels: dict[str, Prepared] = {}
         self._names = buffer_names(source)

@@ -246,7 +246,7 @@ def _run(storage: Storage, program: Program, arguments: Words, sizes: Any, index
     source = operand_of(storage)
     remap = program.remap
     assert source.format is not None
-    about = f"{source.format.canonical} {source.pos} {source.crd} {source.ragged} {source.scalar} {index}"
+    about = f"{source.format.identity} {source.pos} {source.crd} {source.ragged} {source.scalar} {index}"
     key = f"remap {about} | {remap} | {remap.buffers}"
     call(
         key, lambda: remap_kernel(source, remap, index), source_words(storage) | program.words | arguments | _at(sizes)

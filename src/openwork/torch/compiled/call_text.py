@@ -116,7 +116,6 @@ def parsed(text: str) -> tuple[str, Node]:
     return name, node
 
 
-@lru_cache(maxsize=1024)
 def format_of(text: str) -> Format:
     """The format of a text."""
     return parse(text)

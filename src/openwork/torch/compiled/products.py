@@ -20,7 +20,6 @@ import torch
 from ... import masked as masked_functions
 from ...errors import ShapeError
 from ...format import format as parse
-from ...format.format import Format
 from ...masked.methods import Methods as MethodsOfMasked
 from ...masked.protocols import Protocols
 from ...masked.tensor import MaskedTensor
@@ -83,11 +82,6 @@ class _Product:
         return result
 
 
-@lru_cache(maxsize=256)
-def _format(text: str) -> Format:
-    return parse(text)
-
-
 def _storage(
     values: torch.Tensor | None, structure: Sequence[torch.Tensor], text: str, buffer_kinds: str,
     shape: tuple[int, ...],
@@ -103,7 +97,7 @@ def _storage(
     buffers = [None if x == "-" else next(buffers_given) for x in buffer_kinds]
     data = torch.empty(count, dtype=torch_dtype(scalar)) if values is None else values.detach().contiguous()
     values_scalar = scalar if values is None else traced.SCALARS[values.dtype]
-    result = Storage(shape, _format(text), values_scalar, 0, tuple(buffers[::2]), tuple(buffers[1::2]), data)
+    result = Storage(shape, parse(text), values_scalar, 0, tuple(buffers[::2]), tuple(buffers[1::2]), data)
     check_layout(result)
     cached[key] = result
     return result
