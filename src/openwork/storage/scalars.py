@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import DTypeError
 
-__all__ = ["IntegerRangeError", "given_number", "python_scalar", "rounds"]
+__all__ = ["IntegerRangeError", "given_number", "largest", "python_scalar", "rounds"]
 
 _LARGEST = {
     "f16": float(np.finfo("f2").max), "bf16": (2 - 2**-7) * 2.0**127, "f32": float(np.finfo("f4").max),
@@ -36,10 +36,15 @@ def given_number(value: Any, scalar: str, subject: str, remedy: str) -> Any:
         if fits and not _lowest(scalar) <= number <= _highest(scalar):
             fits, kind = False, IntegerRangeError
     elif is_finite:
-        fits = fits and abs(number) <= _LARGEST[scalar]
+        fits = fits and abs(number) <= largest(scalar)
     if not fits:
         raise kind(f"{subject}: {number} does not fit {scalar}\n  help: {remedy}")
     return python_scalar(number, scalar)
+
+
+def largest(scalar: str) -> float:
+    """The largest finite number of a floating-point or complex scalar type."""
+    return _LARGEST[scalar]
 
 
 def _lowest(scalar: str) -> int:

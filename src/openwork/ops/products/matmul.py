@@ -12,17 +12,18 @@ from ... import tuning
 from ...errors import ShapeError, UnsupportedError
 from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
-from ...ir.types import COMPLEX, FLOATS
 from ...late import late
 from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.prepared import prepared_product
+from ...runtime.conversion.remap import canonical
 from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import operation
 from ...runtime.outer_ranges import STEP
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
-from ...storage.buffers import PLAIN_TENSORS, Array, cast, dtype_of, is_torch, library_of, scalar_of
+from ...storage.buffers import PLAIN_TENSORS, Array, as_array, cast, dtype_of, is_torch, library_of, scalar_of
+from ...storage.scalars import largest
 from ...storage.storage import Storage
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.one_library import one_library
@@ -220,28 +221,34 @@ def _filled_product(storage: Storage, array: Array, left: bool) -> Array:
 
     All in the dtype of the result, as less than f may not be in that of the storage; bool is counted in int64. Where
     values less f would lose their digits, ranges of the tensor are dense in turn: O(size) time, and memory for a range.
+    Of duplicates, f is subtracted from the sum.
     """
+    if not storage.format.is_unique:
+        storage = Tensor._from_storage(storage).asformat(canonical(storage.format))._storage
     fill = storage.fill_value
     scalar = promote((storage.scalar, scalar_of(array)), library_of(array))
     counted = "i64" if scalar == "bool" else scalar
     fill, array = (int(fill) if isinstance(fill, bool) else fill), cast(array, counted)
-    if _loses_values(storage):
+    if _loses_values(storage, counted):
         product = _product_by_ranges(Tensor._from_storage(storage).astype(dtype_of(counted, array)), array, left)
-        return cast(product, scalar)
+        return as_array(cast(product, scalar))
     less = Tensor._from_storage(storage.with_values(cast(storage.values, counted) - fill, 0))
     result = _product(less, array) if left else _product(array, less)
-    result = result + _fill_contribution(fill, array, left, storage.shape)
+    result = as_array(result + _fill_contribution(fill, array, left, storage.shape))
     return cast(result != 0 if scalar == "bool" else result, scalar)
 
 
-def _loses_values(s: Storage) -> bool:
-    """Whether a fill value is infinite, NaN, or so large that a value less it keeps less than half of its digits."""
-    if s.scalar not in (*FLOATS, *COMPLEX):
+def _loses_values(s: Storage, counted: str) -> bool:
+    """Whether, in the dtype of the products, a fill value is infinite or NaN, or so large that a value less it is
+    infinite or keeps less than half of its digits; never of integers, whose differences and sums are exact.
+    """
+    if counted not in _EPSILON:
         return False
     if not np.isfinite(s.fill_value):
         return True
-    sizes = abs(s.values)
-    return bool(((sizes > 0) & (sizes < abs(s.fill_value) * _EPSILON[s.scalar] ** 0.5)).any())
+    sizes, fill, epsilon = abs(cast(s.values, counted)), abs(s.fill_value), _EPSILON[counted]
+    small = (sizes < fill * epsilon**0.5) & ((sizes > 0) | (fill * epsilon >= 1))
+    return bool((small | (sizes > largest(counted) - fill) & (sizes < float("inf"))).any())
 
 
 def _product_by_ranges(t: Tensor, array: Array, left: bool) -> Array:
