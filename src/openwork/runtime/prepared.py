@@ -160,14 +160,12 @@ def _size(out: Any) -> int | None:
 
 
 def _on_lines(problem: Problem, name: str, driver: Storage) -> bool:
-    """Whether rows of this operand are whole cache lines that are read often enough."""
+    """Whether this operand is packed, in rows of whole cache lines that are read often enough."""
     view, unit = problem.values[name], problem.operands[name].unit
-    if unit is None or not view.shape or is_torch(view.owner):
+    if unit is None or not view.shape or is_torch(view.owner) or not view.packed:
         return False
-    rows = math.prod(n for d, n in enumerate(view.shape) if d != unit)
-    fills_lines = all(s * itemsize(view.scalar) % LINE == 0 for d, s in enumerate(view.strides) if d != unit)
-    wide = rows > 1 and view.shape[unit] * itemsize(view.scalar) >= LINE
-    return wide and fills_lines and length(driver.values) >= REUSED * rows
+    row = view.shape[unit] * itemsize(view.scalar)
+    return row % LINE == 0 and view.nbytes > row and length(driver.values) * row >= REUSED * view.nbytes
 
 
 def _without_arrays(problem: Problem) -> Problem:

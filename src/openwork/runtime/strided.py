@@ -45,6 +45,16 @@ class Strided:
             n *= extent
         return n
 
+    @property
+    def packed(self) -> bool:
+        """Whether the elements lie side by side in memory from the address on, in some order of the dimensions."""
+        step = 1
+        for s, n in sorted(zip(self.strides, self.shape, strict=True)):
+            if n > 1 and s != step:
+                return False
+            step *= n
+        return True
+
 
 def strided(x: Array) -> Strided:
     """The strided view of a NumPy array or a torch tensor; copies only what is misaligned or not native."""
@@ -78,21 +88,22 @@ def contiguous_along(view: Strided, dim: int) -> Strided:
 
 
 def on_lines(view: Strided) -> Strided:
-    """The same array, aligned to a cache line: itself, or a copy. Vectors of a line's length then touch one line."""
+    """A packed array, aligned to a cache line: itself, or a copy of the same strides.
+
+    Vectors of a line's length then touch one line.
+    """
     if not view.address % LINE or is_torch(view.owner):
         return view
     source = view.owner
-    order = sorted(range(source.ndim), key=lambda d: -view.strides[d])
-    n = source.size
-    if n * source.itemsize < LARGE:
-        buffer = np.empty(n * source.itemsize + LINE, np.uint8)
+    if source.nbytes < LARGE:
+        buffer = np.empty(source.nbytes + LINE, np.uint8)
         begin = -address(buffer) % LINE
-        flat = buffer[begin : begin + n * source.itemsize].view(source.dtype)
+        flat = buffer[begin : begin + source.nbytes].view(source.dtype)
     else:
-        flat = reserve(n, source.dtype)
-    copy = flat.reshape([source.shape[d] for d in order]).transpose(sorted(range(len(order)), key=order.__getitem__))
+        flat = reserve(source.size, source.dtype)
+    copy = np.lib.stride_tricks.as_strided(flat, source.shape, source.strides)
     np.copyto(copy, source)
-    return strided(copy)
+    return Strided(copy, view.shape, view.strides, view.scalar)
 
 
 def new_output(shape: tuple[int, ...], scalar: str, like: Array, last: int | None, zero: bool) -> Array:
