@@ -11,7 +11,7 @@ from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..ops.elementwise.maps import elementwise
 from ..tables import OPERATORS
-from ..tensor.inplace import holds, make_writable, store_result
+from ..tensor.inplace import holds, make_writable
 from ..tensor.lazy import ELEMENTWISE, defer, is_lazy
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Arithmetic:
                 f"{operation}: the result has dtype {result.dtype}, the tensor {me.dtype}"
                 "\n  help: m = m + x, or astype()"
             )
-        store_result(me._tensor, operation, result._tensor)
+        me._tensor._assign_result(operation, result._tensor)
         return me
 
 

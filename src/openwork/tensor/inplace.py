@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import DTypeError, ReadOnlyError, ShapeError, UnsupportedError
 from ..late import late
+from ..runtime.gradient_hook import any_dense_gradient
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
 from ..storage.recorded import is_recorded, is_transformed
@@ -29,7 +30,7 @@ else:
     asarray = late("interop.sources", "asarray")
 
 
-__all__ = ["assign_result", "holds", "make_writable", "replace_storage", "store_result"]
+__all__ = ["assign_result", "holds", "make_writable", "refuse_dense_gradient", "replace_storage"]
 
 _KINDS = {"i": 1, "u": 1, "f": 2, "b": 2, "c": 3}
 
@@ -56,16 +57,22 @@ def make_writable(t: Tensor, operation: str) -> None:
         )
 
 
+def refuse_dense_gradient(operation: str, x: Any) -> None:
+    """Raise where `x` has recorded gradients at every element, and an ordinary tensor is to take them over in place.
+
+    That tensor has a place for the gradients of its stored elements alone.
+    """
+    if any_dense_gradient((x,)) and x.requires_grad and _recording():
+        raise UnsupportedError(
+            f'{operation}: the operand is of grad="dense", the tensor that changes is not: gradients would be lost'
+            '\n  help: asarray(A, grad="dense") first, or an operation that gives a new tensor'
+        )
+
+
 def assign_result(t: Tensor, operation: str, result: Any) -> Tensor:
     """Replace the elements of `t` by those of `result`. Raises ShapeError or DTypeError where it cannot hold them."""
-
+    refuse_dense_gradient(operation, result)
     make_writable(t, operation)
-    return store_result(t, operation, result)
-
-
-def store_result(t: Tensor, operation: str, result: Any) -> Tensor:
-    """`assign_result`, without asking whether the tensor may be written to."""
-
     s = t._storage
     if type(result) is type(t) and _write_values(s, result._raw_storage):
         _copy_fill_sign(t, result._raw_storage)

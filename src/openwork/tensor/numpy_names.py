@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..late import late
-from .inplace import assign_result
 
 if TYPE_CHECKING:
     from ..ops.numpy_protocol import call_function
@@ -49,7 +48,7 @@ def array_method(t: Any, name: str) -> Callable[..., Any] | None:
 
 
 def _assign_in_place(t: Any, name: str, result: Any) -> None:
-    assign_result(t, name, result)
+    t._assign_result(name, result)
 
 
 def accepts(function: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -11,10 +11,10 @@ from ..imported import when_imported
 from ..ir.operations import INFIX
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
-from ..runtime.gradient_hook import rule
+from ..runtime.gradient_hook import any_dense_gradient, rule
 from ..runtime.library_errors import FAILURES, explain
 from ..tables import OPERATORS
-from .inplace import make_writable, replace_storage, store_result
+from .inplace import make_writable, refuse_dense_gradient, replace_storage
 from .python_protocol import PythonProtocol
 
 if TYPE_CHECKING:
@@ -151,9 +151,11 @@ def _inplace(method: str, operation: str, op: str) -> Callable[[Any, Any], Any]:
             return NotImplemented
         if (type(other) is float or type(other) is int) and write_scaled(op, self, other):
             return self
+        if not any_dense_gradient((self,)):
+            refuse_dense_gradient(operation, other)
         make_writable(self, operation)
         result = getattr(self, method)(other)
-        return result if result is NotImplemented or _is_deferred(result) else store_result(self, operation, result)
+        return result if result is NotImplemented or _is_deferred(result) else self._assign_result(operation, result)
 
     return apply
 
@@ -226,6 +228,7 @@ class Operators(PythonProtocol):
         """Set elements. Tensors that share the values follow where the structure stays, and else stay as they are."""
 
         me = cast("Tensor", self)
+        refuse_dense_gradient("A[key] = value", values)
         make_writable(me, "A[key] = value")
         replace_storage(me, assign(me, key, values).asformat(me.format)._storage)
 

@@ -28,7 +28,7 @@ from .autograd_mixin import AutogradMixin
 from .casting import may_cast
 from .display import html, line, text
 from .exports import Exports
-from .inplace import make_writable, replace_storage
+from .inplace import make_writable, refuse_dense_gradient, replace_storage
 from .methods import Methods
 from .operators import Operators
 from .scipy_names import ScipyNames
@@ -383,6 +383,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         source = asarray(other)
         if source.shape != self.shape:
             raise ShapeError(f"copy_: expected shape {self.shape}; got {source.shape}\n  help: reshape it first")
+        refuse_dense_gradient("copy_", other)
         make_writable(self, "copy_")
         source, like = source.to(self.device), self._storage.values
         converted = source.asformat(self.format).astype(self.dtype, copy=False)._storage

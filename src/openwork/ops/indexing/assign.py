@@ -31,9 +31,9 @@ from .key_join import keys_of, sorted_places, test_member
 from .keys import Axis, Group, Ints, Selection, select
 from .structure import pattern
 
-__all__ = ["At", "AtKey", "assign", "combine"]
+__all__ = ["UFUNCS", "At", "AtKey", "assign", "combine"]
 
-_UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def combine(t: Tensor, key: Any, values: Any, op: str | np.ufunc) -> Tensor:
     op : add, mul, min or max, or any ufunc of one or two operands; that of one takes `values=None`
     """
     selection = select(key, t.shape)
-    ufunc = op if isinstance(op, np.ufunc) else _UFUNCS[op]
+    ufunc = op if isinstance(op, np.ufunc) else UFUNCS[op]
     operand = None if ufunc.nin == 1 else _broadcastable_values(values, t, selection)
     if t.format.is_dense:
         host = np.array(dense_array(t))

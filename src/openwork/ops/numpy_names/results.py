@@ -11,7 +11,6 @@ from ...interop.sources import asarray
 from ...runtime.operation import namespace
 from ...storage.buffers import is_torch, numpy_dtype, scalar_name
 from ...tensor.casting import may_cast, plain_dtype
-from ...tensor.inplace import assign_result
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 
@@ -67,8 +66,8 @@ def store(name: str, result: Any, out: Any, casting: str = "same_kind", where: A
         return out
     stored = select(where, asarray(result), out)
     stored = namespace().broadcast_to(stored, target) if stored.shape != target else stored
-    return assign_result(
-        out, name, stored.astype(out.dtype, copy=False) if plain_dtype(stored) != plain_dtype(out) else stored
+    return out._assign_result(
+        name, stored.astype(out.dtype, copy=False) if plain_dtype(stored) != plain_dtype(out) else stored
     )
 
 

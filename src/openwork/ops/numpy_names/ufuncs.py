@@ -16,11 +16,11 @@ import numpy as np
 from ...errors import DTypeError, UnsupportedError
 from ...interop.sources import asarray
 from ...interruptible import whole
+from ...runtime.gradient_hook import with_grad
 from ...runtime.operation import namespace
 from ...runtime.overrides import is_long
 from ...tables import NUMPY
 from ...tensor.casting import may_cast, plain_dtype
-from ...tensor.inplace import make_writable, replace_storage
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
 from ..elementwise.blocks import NOT_COMPILED
@@ -169,10 +169,10 @@ def _at(ufunc: np.ufunc, inputs: tuple[Any, ...], options: dict[str, Any], out: 
         arrays = [x.to_numpy() if isinstance(x, Tensor) else x for x in (key, *values)]
         ufunc.at(t, *arrays)
         return
-    make_writable(t, f"{ufunc.__name__}.at")
     if values:
         may_cast(namespace().result_type(t, _result_type_operand(values[0])), t, "same_kind", f"{ufunc.__name__}.at")
-    replace_storage(t, combine(t, key, values[0] if values else None, ufunc).asformat(t.format)._storage)
+    combined = with_grad(combine)(t, key, values[0] if values else None, ufunc)
+    t._assign_result(f"{ufunc.__name__}.at", combined.asformat(t.format))
 
 
 def _result_type_operand(x: Any) -> Any:

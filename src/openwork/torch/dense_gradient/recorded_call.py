@@ -10,14 +10,14 @@ import torch
 from ...storage.recorded import is_recorded
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
-from ..gradients.permutation import detached_storage
+from ..gradients.permutation import detached_storage, every_element_stored
 from ..gradients.pointwise import DIFFERENTIABLE, WithGradientOf
 from .proxy import (
     ProxyOfStored,
     stored_values,
     to_dense_tensor,
 )
-from .rules import DENSE_RULES, STRUCTURE_OPERANDS
+from .rules import DENSE_RULES, RANDOM, STRUCTURE_OPERANDS, SUMS
 
 __all__ = ["RecordedCall", "RecordedResults", "is_differentiated", "proxy_of", "results_of", "without_proxy"]
 
@@ -57,17 +57,28 @@ class RecordedCall:
     def __init__(self, function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.name = DENSE_RULES.get(name, function), name
         self.parts: list[_Operand] = []
+        self.kept: list[torch.Tensor] = []
+        """what backward reads besides: torch raises there where it was changed"""
+        self.random_state = torch.get_rng_state() if name in RANDOM else None
         full_places = STRUCTURE_OPERANDS.get(name, ())
         self.args = tuple(self._mark(a, k in full_places or -1 in full_places) for k, a in enumerate(args))
         self.kwargs = {k: self._mark(a, False) for k, a in kwargs.items()}
+        if name.strip("_") in SUMS:
+            self.kept.clear()
 
     def _mark(self, x: Any, needs_structure: bool) -> Any:
         if isinstance(x, tuple | list) and any(isinstance(v, Tensor | torch.Tensor) for v in x):
             return type(x)(self._mark(v, needs_structure) for v in x)
         if is_differentiated(x):
             self.parts.append(_Operand(x, needs_structure))
+            if isinstance(x, Tensor):
+                self.kept.append(self.parts[-1].value.values)
             return self.parts[-1]
-        return without_proxy(x)
+        x = without_proxy(x)
+        values = x._storage.values if isinstance(x, Tensor) else x
+        if isinstance(values, torch.Tensor):
+            self.kept.append(values.detach())
+        return x
 
     def without_graph(self, function: Callable[..., Any]) -> Any:
         """The call's result without a graph."""
@@ -81,7 +92,11 @@ class RecordedCall:
         operand_of = dict(zip(map(id, self.parts), operands, strict=True))
         args = _map_operands(self.args, lambda p: operand_of[id(p)])
         kwargs = {k: _map_operands(a, lambda p: operand_of[id(p)]) for k, a in self.kwargs.items()}
-        return [r.to_dense() if isinstance(r, Tensor) else r for r in results_of(self.function(*args, **kwargs))]
+        with torch.random.fork_rng(devices=(), enabled=self.random_state is not None), every_element_stored():
+            if self.random_state is not None:
+                torch.set_rng_state(self.random_state)
+            results = results_of(self.function(*args, **kwargs))
+            return [r.to_dense() if isinstance(r, Tensor) else r for r in results]
 
 
 def _value(part: _Operand) -> Any:
@@ -109,7 +124,7 @@ class RecordedResults(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, call: RecordedCall, results: Sequence[torch.Tensor], *sources: torch.Tensor) -> Any:
         ctx.call = call
-        ctx.save_for_backward(*sources)
+        ctx.save_for_backward(*sources, *call.kept)
         ctx.save_for_forward(*sources)
         return tuple(results)
 
@@ -135,7 +150,7 @@ class RecordedResults(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         create_graph = torch.is_grad_enabled()
-        sources = ctx.saved_tensors
+        sources = ctx.saved_tensors[: len(ctx.call.parts)]
         if not create_graph:
             sources = tuple(s.detach().requires_grad_(s.requires_grad) for s in sources)
         with torch.enable_grad():

@@ -10,7 +10,7 @@ from ...ops.elementwise.functions import abs as absolute
 from ...ops.elementwise.selection import where
 from ...tensor.tensor import Tensor
 
-__all__ = ["DENSE_RULES", "STRUCTURE_OPERANDS"]
+__all__ = ["DENSE_RULES", "RANDOM", "STRUCTURE_OPERANDS", "SUMS"]
 
 
 def _dtype_only(obj: Any, /, *, dtype: Any = None, **_: Any) -> Tensor:
@@ -44,7 +44,13 @@ DENSE_RULES: dict[str, Callable[..., Any]] = {
 
 STRUCTURE_OPERANDS: dict[str, tuple[int, ...]] = {
     "softmax": (-1,), "log_softmax": (-1,), "sparse_softmax": (-1,), "sparse_log_softmax": (-1,), "sparse_mask": (1,),
-    "sddmm": (0,), "sampled_addmm": (0,), "sparse_sampled_addmm": (0,),
+    "sddmm": (0,), "sampled_addmm": (0,), "sparse_sampled_addmm": (0,), "dropout": (0,),
 }  # fmt: skip
 """Operations that depend on which elements are specified, and the operands (-1: all) whose elements these are: an
 element that is not specified has gradient 0."""
+
+SUMS = frozenset(("add", "radd", "sub", "rsub", "subtract", "concat", "stack", "cat"))
+"""Operations whose gradient depends on the structure of the operands, not on their values."""
+
+RANDOM = frozenset(("dropout",))
+"""Operations that draw random numbers, which are drawn again in backward: the same, from the same state."""

@@ -26,6 +26,7 @@ from ...runtime.conversion.remap import canonical
 from ...storage.recorded import is_dual, is_recorded
 from ...storage.storage import Storage
 from ...tables import ATTRIBUTES, OPERATORS, PLACES
+from ...tensor.inplace import assign_result, make_writable
 from ...tensor.tensor import Tensor
 from ...tensor.tensor import unpickled as unpickled_tensor
 from ..gradients.leaves import as_dense, check_backward, leaf_of
@@ -206,11 +207,19 @@ class DenseGradientTensor(Tensor):
         self._proxy.backward(dense_gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=leaves)
 
     def _assign_result(self, operation: str, result: Any) -> Tensor:
-        """Take the elements of a result, in the tensor's own format."""
-        if self.requires_grad and self.is_leaf:
-            return super()._assign_result(operation, result)
-        converted = asarray(result).astype(self.dtype, copy=False).asformat(self.format)
-        self._set_storage(converted._storage, proxy_of(converted))
+        """Take the elements and the graph of a result, in the tensor's own format.
+
+        Where torch records nothing the values are written to, as an ordinary tensor's are, and the graph stays.
+        """
+        make_writable(self, operation)
+        result, proxy = asarray(result), self._proxy
+        holder = self.detach()
+        if is_recorded(proxy) or is_differentiated(result):
+            holder = holder.clone()
+            proxy = proxy_of(result.astype(self.dtype, copy=False))
+        assign_result(holder, operation, result.detach())
+        with torch.enable_grad():
+            self._set_storage(holder._storage, proxy)
         return self
 
     def _take_over(self, result: Tensor) -> Tensor:
@@ -264,9 +273,12 @@ class DenseGradientTensor(Tensor):
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        name = getattr(func, "__name__", "").removeprefix("_")
+        own_name = getattr(func, "__name__", "")
+        name = own_name.removeprefix("_")
         call: Callable[..., Any] = super().__torch_function__
-        if name in ("grad", "backward", "make_dual", "unpack_dual"):
+        writes = own_name == "__setitem__" or (own_name.endswith("_") and not own_name.endswith("__"))
+        writes = (writes and isinstance(args[0], torch.Tensor)) or (kwargs or {}).get("out") is not None
+        if writes or name in ("grad", "backward", "make_dual", "unpack_dual"):  # never called again in backward
             return call(func, types, args, kwargs)
         return run(lambda *a, **k: call(func, types, a, k), name, "dense", args, kwargs or {})
 
@@ -313,7 +325,7 @@ def _property(name: str) -> property:
     return property(lambda self: run(found, name, "dense", (self,), {}))
 
 
-def _in_place(name: str) -> Callable[..., Any]:
+def _in_place(name: str, keeps_shape: bool) -> Callable[..., Any]:
     base_method = getattr(Tensor, name)
 
     def changed(t: Tensor, *args: Any) -> Tensor:
@@ -323,7 +335,9 @@ def _in_place(name: str) -> Callable[..., Any]:
 
     @wraps(base_method)
     def method(self: DenseGradientTensor, *args: Any) -> Any:
-        return self._assign_result(name, run(changed, name, "dense", (self, *args), {}))
+        make_writable(self, name)
+        result = run(changed, name, "dense", (self, *args), {})
+        return self._assign_result(name, result) if keeps_shape else self._take_over(result)
 
     return method
 
@@ -337,7 +351,7 @@ _METHODS = (
 )  # fmt: skip
 for _name in _METHODS:
     setattr(DenseGradientTensor, _name, _method(_name))
-for _name in ["__setitem__", "zero_", "copy_", "transpose_", "sparse_resize_"]:
-    setattr(DenseGradientTensor, _name, _in_place(_name))
+for _name in ["__setitem__", "zero_", "copy_", "transpose_", "sparse_resize_", "eliminate_zeros"]:
+    setattr(DenseGradientTensor, _name, _in_place(_name, _name not in ("transpose_", "sparse_resize_")))
 for _name in ("T", "mT", "mH", *ATTRIBUTES):
     setattr(DenseGradientTensor, _name, _property(_name))

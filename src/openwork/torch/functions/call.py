@@ -113,7 +113,8 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name[:1] == "r" and name[1:] in pointwise_functions.BINARY and len(args) == 2:
         return elementwise(pointwise_functions.BINARY[name[1:]], args[1], args[0])
     if name.endswith("_") and args and isinstance(args[0], torch.Tensor) and hasattr(torch, name[:-1]):
-        return args[0].copy_(_dense(call(getattr(torch, name[:-1]), args, kwargs)))
+        before = args[0].clone() if torch.is_grad_enabled() else args[0]  # backward may ask what it was
+        return args[0].copy_(_dense(getattr(torch, name[:-1])(before, *args[1:], **kwargs)))
     raise UnsupportedError(
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
         "\n  help: hand it to_dense() or to_torch()"
@@ -142,7 +143,11 @@ def condition_first(input: Any, condition: Any, other: Any) -> tuple[Any, ...]:
     return condition, input, other
 
 
-_INDEXED = frozenset({"copy_", "getitem", "setitem", "index_put", "index_put_"})
+_INDEXED = frozenset(
+    f"{name}{end}"
+    for name in ("copy", "getitem", "setitem", "fill", "put", "index_put", "index_copy", "scatter", "masked_scatter")
+    for end in ("", "_")
+)
 """Functions of a torch tensor that stay torch's own where Tensors say at which places, or what is written."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...errors import UnsupportedError
 from ...ops.creation import zeros
 from ...ops.elementwise.maps import elementwise
 from ...ops.indexing import assign as assigning
@@ -41,8 +42,13 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     return apply_move(lambda a, v: assigning.assign(a, key, v), t, source)
 
 
-def combine(t: Tensor, key: Any, values: Any, op: str) -> Tensor:
-    """The rule of `ops.indexing.assign.combine`."""
+def combine(t: Tensor, key: Any, values: Any, op: str | np.ufunc) -> Tensor:
+    """The rule of `ops.indexing.assign.combine`. Raises UnsupportedError for ufuncs that torch does not reduce by."""
+    op = op if isinstance(op, str) else next((name for name, f in assigning.UFUNCS.items() if f is op), op.__name__)
+    if op not in _REDUCTIONS:
+        raise UnsupportedError(
+            f"{op}.at has no gradient\n  supported: {', '.join(_REDUCTIONS)}\n  help: detach() the operands"
+        )
     selection = select(key, t.shape)
     t, source = _common_operands(t, values, selection)
     if 0 in selection.shape:

@@ -9,13 +9,16 @@ that the operation itself wrote stays apart from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 
 from ...errors import UnsupportedError
 from ...format.format import Format
+from ...format.functions import Insert
 from ...ops import result_format
 from ...ops.axes import as_tensor
 from ...ops.indexing import index as indexing
@@ -38,6 +41,7 @@ __all__ = [
     "convert",
     "detached_storage",
     "element_mask",
+    "every_element_stored",
     "gather_by_numbers",
     "on_values",
     "value_numbers_at",
@@ -150,11 +154,33 @@ def apply_move(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
     return Tensor._from_storage(moved_storage.with_values(values, python_scalar(fill, scalar)))
 
 
+_every_element_stored: ContextVar[bool] = ContextVar("every_element_stored", default=False)
+
+
+@contextmanager
+def every_element_stored() -> Iterator[None]:
+    """A context in which conversions of recorded dense tensors store all elements, so that all have gradients."""
+    token = _every_element_stored.set(True)
+    try:
+        yield
+    finally:
+        _every_element_stored.reset(token)
+
+
+def _holds_all(format: Format) -> bool:
+    """Whether a format stores as many elements of a fibre as there are."""
+    return not any(level.format.functions.insert is Insert.SLOT for level in format.levels)
+
+
 def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage:
-    """The rule of `runtime.conversion.convert.convert`: duplicates are summed, dense elements chosen by value."""
+    """The rule of `runtime.conversion.convert.convert`: duplicates are summed, dense elements chosen by value.
+
+    Within `every_element_stored` all of them are.
+    """
     s = storage
     if s.format.is_dense and not format.is_dense:
-        converted = _convert_storage(detached_storage(s), format)
+        chosen = with_value_numbers(s) if _every_element_stored.get() and _holds_all(format) else detached_storage(s)
+        converted = _convert_storage(chosen, format)
         return converted.with_values(gather_by_numbers(s.values, value_numbers_at(s, converted), [s.fill_value]))
     if not s.format.is_unique and format.is_unique:
         converted = _convert_storage(structure_of(s), format)

@@ -15,6 +15,7 @@ import torch
 
 from ...compiler.semiring import Semiring
 from ...errors import UnsupportedError
+from ...format.named import coo
 from ...ops.indexing.taking import values_at
 from ...runtime.contraction import sparse as contraction
 from ...runtime.contraction.sparse import Term
@@ -25,7 +26,9 @@ from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from .batched import map_batch
 from .permutation import (
+    convert,
     detached_storage,
+    every_element_stored,
     gather_by_numbers,
     value_numbers_at,
     with_value_numbers,
@@ -112,6 +115,15 @@ def _of_torch(x: Term, y: Term) -> tuple[Term, Term]:
     return first, second
 
 
+def _all_stored(t: Term) -> Term:
+    """A dense term that is recorded, as coordinates of all its elements: those that are 0 have gradients too."""
+    s = t.storage
+    if not s.format.is_dense or not s.shape or not is_recorded(s.values):
+        return t
+    with every_element_stored():
+        return Term(t.letters, convert(s, coo(len(s.shape))))
+
+
 def _with_gradient(x: Term, y: Term, result: Term) -> Term:
     s = result.storage
     values = [x.storage.values, y.storage.values]
@@ -147,7 +159,7 @@ _alone, _diagonal = outside()(contraction.alone), outside()(contraction._diagona
 
 def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = None) -> Term:
     """The rule of `runtime.contraction.sparse.pair`."""
-    x, y = _of_torch(x, y)
+    x, y = (_all_stored(t) for t in _of_torch(x, y))
     if semiring.name != "plus_times":
         return _over_semiring(x, y, _pair(_structure_term(x), _structure_term(y), out, semiring, mask), semiring)
     x, y = (contraction.alone(t, out + other.letters, semiring) for t, other in ((x, y), (y, x)))
