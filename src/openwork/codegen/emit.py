@@ -20,6 +20,7 @@ from ..ir.loop import (
     Alloc,
     Assign,
     Buffer,
+    Call,
     Cast,
     Const,
     Expr,
@@ -172,6 +173,27 @@ class Emitter:
         pointer, scalar = self.buffer(s.buffer)
         (index,) = self.expr(s.index)
         emit_memory.prefetch(self.b, pointer, index, s.index.type, scalar)
+
+    def call(self, s: Call) -> None:
+        """A C function of pointers; values are copied to slots of the stack, which all calls of the place share."""
+        if not self.target.is_cpu:
+            raise CompilerBug(f"code generation: {self.kernel.name} calls a C function, which a GPU cannot")
+        pointers = [self.reference(a) if isinstance(a, Load) else self.slot(a) for a in s.args]
+        function = self.b.ins(f"inttoptr i64 {self.var(s.function, I64)[0]} to ptr")
+        self.b.do(f"call void {function}({', '.join(f'ptr {p}' for p in pointers)}) nounwind")
+
+    def reference(self, e: Load) -> str:
+        """The address of an element."""
+        pointer, scalar = self.buffer(e.buffer)
+        at = self.offset(e.index)
+        self.guard(e.buffer, at, e.index.type, 1)
+        return emit_memory.element(self.b, pointer, at, scalar)
+
+    def slot(self, e: Expr) -> str:
+        """The address of a copy of a value."""
+        slot = self.b.alloca(emit_memory.element_type(e.type.scalar))
+        emit_memory.store(self.b, slot, "0", I64, self.expr(e), e.type)
+        return slot
 
     def loop(self, s: For) -> None:
         b = self.b
@@ -401,5 +423,6 @@ _STATEMENTS: dict[type, Callable[[Emitter, Any], None]] = {
     If: Emitter.choose,
     Alloc: Emitter.alloc,
     Prefetch: Emitter.prefetch,
+    Call: Emitter.call,
     Return: Emitter.leave,
 }

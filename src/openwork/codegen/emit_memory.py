@@ -10,7 +10,7 @@ from .emit_builder import Builder, Parts, memory_type, register_type
 from .emit_cast import half_from_bits, half_to_bits
 from .target import gathers
 
-__all__ = ["load", "prefetch", "store"]
+__all__ = ["element", "element_type", "load", "prefetch", "store"]
 
 
 def load(b: Builder, pointer: str, index: str, index_type: Type, t: Type, mutable: bool) -> Parts:
@@ -43,6 +43,16 @@ def prefetch(b: Builder, pointer: str, index: str, index_type: Type, scalar: str
         address = b.ins(f"getelementptr {element}, ptr {pointer}, i64 {b.lane(index, index_type, i)}")
         if b.target.is_cpu:
             b.call("void", "llvm.prefetch.p0", ("ptr", address), ("i32", "0"), ("i32", "3"), ("i32", "1"))
+
+
+def element_type(scalar: str) -> str:
+    """The type of an element in memory."""
+    return f"[2 x {register_type(scalar)}]" if Type(scalar).is_complex else memory_type(scalar)
+
+
+def element(b: Builder, pointer: str, index: str, scalar: str) -> str:
+    """The address of `pointer[index]`."""
+    return _address(b, pointer, index, element_type(scalar))
 
 
 def _address(b: Builder, pointer: str, index: str, element: str) -> str:

@@ -24,8 +24,25 @@ from dataclasses import replace
 
 from ..errors import CompilerBug
 from ..ir import ops
-from ..ir.loop import Alloc, Assign, Expr, For, If, Kernel, Let, Load, Mut, Prefetch, Return, Stmt, Store, Var, While
-from ..ir.rewrite import Body, fixpoint, operands, statements, subexpressions, substitute, walk, walk_body
+from ..ir.loop import (
+    Alloc,
+    Assign,
+    Call,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Mut,
+    Prefetch,
+    Return,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from ..ir.rewrite import Body, fixpoint, map_stmt, operands, statements, subexpressions, substitute, walk, walk_body
 from .simplify_rules import constant, expression_rule
 from .single.collapse_loops import flattened, positions
 
@@ -140,6 +157,8 @@ class _Pass:
                 return (Alloc(buffer, scalar, self.expr(size, values), zeroed),)
             case Prefetch(buffer, index):
                 return (Prefetch(buffer, self.expr(index, values)),)
+            case Call():
+                return (map_stmt(stmt, lambda e: self.expr(e, values), lambda b: b),)
             case Return(status):
                 return (Return(self.expr(status, values)),)
 

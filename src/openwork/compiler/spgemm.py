@@ -15,12 +15,11 @@ The order of additions is that of k, whatever the accumulator.
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 
 from .. import tuning
 from ..ir.loop import Kernel
-from ..ir.text import parse
+from ..ir.text import inlined, parse
 from .semiring import Semiring
 
 __all__ = ["FEW", "ProductTypes", "bound_kernel", "count_kernel", "masked_kernel", "product_kernel"]
@@ -386,21 +385,8 @@ def _assemble(complement: bool, overrides: dict[str, str]) -> str:
         "ENTER": _FORBID.format("True") if complement else "pass",
         "LEAVE": _FORBID.format("False") if complement else "pass",
     } | overrides
-    text = _PRODUCT
-    for name, part in parts.items():
-        text = _replace_line(text, name, part)
+    text = inlined(_PRODUCT, parts)
     return text.replace("ALLOWED", "if not veto[c]:" if complement else "if True:")
-
-
-def _replace_line(text: str, name: str, part: str) -> str:
-    """Every line that holds nothing but `name` is replaced by `part`, indented as it is."""
-    out = []
-    for line in text.splitlines():
-        if line.strip() == name:
-            out.append(textwrap.indent(part.strip("\n"), line[: len(line) - len(line.lstrip())]))
-        else:
-            out.append(line)
-    return "\n".join(out)
 
 
 def _with_semiring(text: str, semiring: Semiring, scalar: str) -> str:

@@ -7,6 +7,7 @@ multiply-add rounds twice, where the emitter may choose.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from .loop import (
     Alloc,
     Assign,
     Buffer,
+    Call,
     Cast,
     Const,
     Expr,
@@ -208,9 +210,30 @@ class _Machine:
                     offset()
 
                 return touch
+            case Call(function, args):
+                return self._call(function, args, stmt)
             case Return(status):
                 code = self.expr(status)
                 return lambda: int(code())
+
+    def _call(self, function: str, args: tuple[Expr, ...], node: Stmt) -> _Step:
+        codes = [self.expr(a.index if isinstance(a, Load) else a) for a in args]
+        names = self.names
+
+        def call() -> None:
+            copies, pointers = [], []
+            for arg, code in zip(args, codes, strict=True):
+                value = code()
+                if isinstance(arg, Load):
+                    memory = self.buffers[arg.buffer]
+                    place = int(self._offsets(arg.buffer, value, 1, node))
+                else:
+                    memory, place = np.array([value], DTYPES[arg.type.scalar]), 0
+                    copies.append(memory)
+                pointers.append(ctypes.c_void_p(memory.ctypes.data + place * memory.itemsize))
+            ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(args))(int(names[function]))(*pointers)
+
+        return call
 
     def _bind(self, name: str, code: _Code) -> _Step:
         names = self.names

@@ -15,6 +15,7 @@ Grammar (the printed form is a subset of Python and parses back, see `ir.text`):
             | while expr:                            While
             | if expr: ... else: ...                 If
             | prefetch(NAME, expr)                   Prefetch: a hint, never a fault
+            | call(NAME, expr, ...)                  Call: a C function of pointers, as BLAS's are
             | return expr                            Return: leave with a status, 0 is success
     expr   := Const | Var | NAME [ expr ] (Load) | vload(NAME, expr, lanes) | op(expr, ...) | type(expr) (Cast)
 
@@ -36,6 +37,7 @@ __all__ = [
     "Alloc",
     "Assign",
     "Buffer",
+    "Call",
     "Cast",
     "Const",
     "Expr",
@@ -181,11 +183,24 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """`function(&args[0], ...)` of a C function without a result, whose address the i64 `function` is.
+
+    All arguments are pointers: of a Load that of the element in its buffer, of any other scalar that of a copy of it.
+    The function may read any buffer that it gets, write those that are mutable, and keeps no pointer; what it reads and
+    writes around an element is not checked.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Return:
     status: Expr
 
 
-Stmt = Let | Mut | Assign | Store | For | While | If | Alloc | Prefetch | Return
+Stmt = Let | Mut | Assign | Store | For | While | If | Alloc | Prefetch | Call | Return
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from .loop import (
     Alloc,
     Assign,
     Buffer,
+    Call,
     Cast,
     Const,
     Expr,
@@ -57,7 +58,7 @@ def show(node: Kernel | Stmt | Expr | Iterable[Stmt]) -> str:
             return _kernel(node)
         case Const() | Var() | Load() | Op() | Cast():
             return _expr(node)[0]
-        case Let() | Mut() | Assign() | Store() | For() | While() | If() | Alloc() | Prefetch() | Return():
+        case Let() | Mut() | Assign() | Store() | For() | While() | If() | Alloc() | Prefetch() | Call() | Return():
             return "\n".join(_stmt(node))
     return "\n".join(_block(node))
 
@@ -113,6 +114,8 @@ def _stmt(stmt: Stmt) -> list[str]:
             return [f"{buffer}: {scalar}[{_offset(size)}] = {'zeros' if zeroed else 'empty'}"]
         case Prefetch(buffer, index):
             return [f"prefetch({buffer}, {_offset(index)})"]
+        case Call(function, args):
+            return [f"call({', '.join((function, *(show(a) for a in args)))})"]
         case Return(status):
             return [f"return {_offset(status)}"]
 

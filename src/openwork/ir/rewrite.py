@@ -14,6 +14,7 @@ from ..errors import CompilerBug
 from .loop import (
     Alloc,
     Assign,
+    Call,
     Cast,
     Const,
     Expr,
@@ -32,6 +33,7 @@ from .loop import (
     While,
     map_expr,
 )
+from .types import I64
 
 __all__ = [
     "Body",
@@ -136,8 +138,18 @@ def map_stmt(stmt: Stmt, visit: Callable[[Expr], Expr], descend: Callable[[Body]
             return Alloc(buffer, scalar, visit(size), zeroed)
         case Prefetch(buffer, index):
             return Prefetch(buffer, visit(index))
+        case Call(function, args):
+            return Call(function, tuple(_reference(a, visit) for a in args))
         case Return(status):
             return Return(visit(status))
+
+
+def _reference(arg: Expr, visit: Callable[[Expr], Expr]) -> Expr:
+    """An argument of a call rewritten; one that stands for a place in a buffer still does."""
+    new = visit(arg)
+    if isinstance(arg, Load) and not isinstance(new, Load):
+        return Load(arg.buffer, visit(arg.index), arg.type)
+    return new
 
 
 def operands(stmt: Stmt) -> tuple[Expr, ...]:
@@ -149,6 +161,8 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
             return (e,)
         case Store(_, index, value):
             return (index, value)
+        case Call(function, args):
+            return (Var(function, I64), *args)
         case For(_, lo, hi, _, _, _):
             return (lo, hi)
 
@@ -208,9 +222,16 @@ def _free(body: Iterable[Stmt], bound: frozenset[str], variables: dict[Var, None
 
 
 def assigned(body: Iterable[Stmt]) -> frozenset[str]:
-    """The names that an Assign inside changes, and the buffers that a Store inside writes."""
-    stmts = statements(body)
-    return frozenset(s.name if isinstance(s, Assign) else s.buffer for s in stmts if isinstance(s, (Assign, Store)))
+    """The names that an Assign inside changes, and the buffers that a Store inside writes or a Call may."""
+    names: set[str] = set()
+    for s in statements(body):
+        if isinstance(s, Assign):
+            names.add(s.name)
+        elif isinstance(s, Store):
+            names.add(s.buffer)
+        elif isinstance(s, Call):
+            names.update(a.buffer for a in s.args if isinstance(a, Load))
+    return frozenset(names)
 
 
 def substitute(
@@ -240,6 +261,8 @@ def substitute(
                 return (Alloc(renamed[buffer], scalar, size, zeroed),)
             case Prefetch(buffer, index) if buffer in renamed:
                 return (Prefetch(renamed[buffer], index),)
+            case Call(function, args) if isinstance(target := values.get(function), Var):
+                return (Call(target.name, args),)
         return None
 
     return walk_body(body, rule, stmt_rule)

@@ -10,7 +10,8 @@
 `lo: i64, hi: i64` as the first parameters make the kernel ranged. `x = e` is a Let where x is new and an Assign
 where x is a Mut (`x: T = e`). A comment after `for` that holds nothing but hints gives the loop's hints, and
 `# reassociate` after `def` sets that flag; comment lines before `def` are the kernel's notes. Also read:
-`vload(A, i, 8)`, `vstore(y, i, v)`, `broadcast(v, 8)`, `prefetch(B, i)`, `inf`, `nan`, `complex(re, im)`,
+`vload(A, i, 8)`, `vstore(y, i, v)`, `broadcast(v, 8)`, `prefetch(B, i)`, `call(dgemm, i32(n), A[i])`, `inf`, `nan`,
+`complex(re, im)`,
 `w: i64[n] = zeros` (or `empty`), `a if c else b`, `a <= b < c`, `cast(e, f32)` (a Cast node even where `f32(e)` would
 fold), `const(0.0, f64x8)`. Operands are promoted as `ir.ops.op` says.
 
@@ -33,6 +34,7 @@ from .loop import (
     Alloc,
     Assign,
     Buffer,
+    Call,
     Expr,
     For,
     If,
@@ -52,7 +54,7 @@ from .syntax import syntax_tree
 from .text_expr import OPERATORS, ExprParser, Scope, error
 from .types import I64, Type
 
-__all__ = ["Environment", "parse", "parse_expr", "parse_stmts"]
+__all__ = ["Environment", "inlined", "parse", "parse_expr", "parse_stmts"]
 
 Environment = Mapping[str, "Type | str | Buffer | Expr"]
 """Name -> its meaning: a variable of a type, a buffer (of its own name, whatever the key), or an expression."""
@@ -101,6 +103,20 @@ def parse_stmts(
         assert isinstance(bound, Var), name
         scope.muts[name] = bound.type
     return _StmtParser(text.splitlines(), substitutions, _comments(text)).block(tree.body, scope)
+
+
+def inlined(text: str, parts: Mapping[str, str]) -> str:
+    """The text with every line that holds nothing but a name of `parts` replaced by that part, indented as the line is.
+
+    Parts are replaced in order: one may name those after it.
+    """
+    for name, part in parts.items():
+        lines = []
+        for line in text.splitlines():
+            indent = line[: len(line) - len(line.lstrip())]
+            lines.append(textwrap.indent(part.strip("\n"), indent) if line.strip() == name else line)
+        text = "\n".join(lines)
+    return text
 
 
 def _tree(text: str, mode: str) -> ast.AST:
@@ -172,9 +188,17 @@ class _StmtParser(ExprParser):
                 return Return(status)
             case ast.Expr(value=ast.Call(func=ast.Name(id="prefetch"), args=[target, index])):
                 return Prefetch(self.buffer(target, scope).name, self._offset(index, scope))
+            case ast.Expr(value=ast.Call(func=ast.Name(id="call"), args=[ast.Name(id=function), *args])):
+                return Call(self._function(node, function, scope), tuple(self.expr(a, scope) for a in args))
             case ast.Expr(value=ast.Call(func=ast.Name(id="vstore"), args=[target, index, value])):
                 return self._store(node, self.buffer(target, scope), self.expr(index, scope), self.expr(value, scope))
         raise self.error(node, f"{ast.unparse(node).splitlines()[0]!r} is not in the syntax")
+
+    def _function(self, node: ast.stmt, name: str, scope: Scope) -> str:
+        bound = scope.names.get(name)
+        if not isinstance(bound, Var) or bound.type != I64:
+            raise self.error(node, f"{name!r} is not the address of a function, an i64")
+        return bound.name
 
     def _offset(self, node: ast.expr, scope: Scope) -> Expr:
         value = self.expr(node, scope)

@@ -6,6 +6,7 @@
 4. An Op equals `ops.op` of its operands; a Const is representable in its type.
 5. Offsets, loop bounds and sizes are i64; loop steps positive; conditions a single bool.
 6. Alloc is at the kernel's top level only.
+7. The function of a Call is an i64 in scope, its arguments scalars.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .loop import (
     Alloc,
     Assign,
     Buffer,
+    Call,
     Cast,
     Const,
     Expr,
@@ -142,6 +144,12 @@ class _Checker:
             case Prefetch(buffer, index):
                 self.declared(buffer)
                 self.offset(index, scope)
+            case Call(function, args):
+                found = scope.names.get(function)
+                self.require(found == I64, lambda: f"{function!r} is {found or 'not bound here'}, not an address")
+                for arg in args:
+                    self.expr(arg, scope)
+                    self.require(arg.type.lanes == 1, f"a pointer to {arg.type}: {show(arg)}")
             case Return(status):
                 self.offset(status, scope)
 

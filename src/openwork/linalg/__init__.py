@@ -22,6 +22,7 @@ from .amg import AMG, amg
 from .cholesky import cholesky
 from .dense_format import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
 from .direct import det, inv, slogdet, solve, spsolve
+from .direct_solver.ordering import ordering
 from .eigen import eigs, eigsh, expm, expm_multiply, lobpcg, onenormest, svds
 from .inverse import InverseOperator
 from .iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, lsmr, lsqr, minres, qmr, tfqmr
@@ -79,6 +80,7 @@ __all__ = [
     "minres",
     "norm",
     "onenormest",
+    "ordering",
     "outer",
     "pca",
     "pinv",

@@ -1,0 +1,44 @@
+"""The name of a routine of BLAS or LAPACK and a scalar type -> its address, which kernels of the loop IR call.
+
+SciPy exports the routines that it is built with as C functions of pointers: the capsules in `__pyx_capi__` of
+`scipy.linalg.cython_blas` and `cython_lapack`, which its documentation gives to Numba, Cython and C callers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from importlib import import_module
+
+__all__ = ["address", "char"]
+
+_LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
+_REAL_NAMES = {"herk": "syrk", "hetrf": "sytrf"}
+
+
+@cache
+def address(routine: str, scalar: str) -> int:
+    """The address of a routine without its letter: ("gemm", "f64"). herk and hetrf of real types are syrk and sytrf."""
+    letter = _LETTERS[scalar]
+    if scalar in ("f32", "f64"):
+        routine = _REAL_NAMES.get(routine, routine)
+    name = letter + routine
+    for module in ("cython_blas", "cython_lapack"):
+        capsules = import_module(f"scipy.linalg.{module}").__pyx_capi__
+        if name in capsules:
+            return _pointer(capsules[name])
+    raise KeyError(name)
+
+
+def char(letter: str) -> str:
+    """A character as an argument of a call in a kernel's text."""
+    return f"i8({ord(letter)})"
+
+
+def _pointer(capsule: object) -> int:
+    api = ctypes.pythonapi
+    name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
+    out = pointer(capsule, name(capsule))
+    assert isinstance(out, int)
+    return out

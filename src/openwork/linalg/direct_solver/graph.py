@@ -1,0 +1,101 @@
+"""The structure of a sparse matrix -> the graphs that orderings and elimination work on.
+
+adjacency      of A + A.T without its diagonal: compressed neighbours, each row without duplicates
+transposed     of a structure, rows sorted, with the place of each element in the original
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...codegen import cache as kernels
+from ...codegen.plan_cache import planned
+from ...storage.buffers import scalar_of
+
+__all__ = ["Graph", "adjacency", "compiled", "index_type", "transposed"]
+
+Array = np.ndarray[Any, Any]
+
+_TRANSPOSE = """
+def transpose(pos: I[const], crd: I[const], tpos: I[mut], tcrd: I[mut], place: I[mut], n: i64, m: i64):
+    for p in range(0, i64(pos[n])):
+        tpos[crd[p] + 1] = tpos[crd[p] + 1] + 1
+    for j in range(0, m):
+        tpos[j + 1] = tpos[j + 1] + tpos[j]
+    for i in range(0, n):
+        for p in range(pos[i], pos[i + 1]):
+            j = i64(crd[p])
+            q = i64(tpos[j])
+            tcrd[q] = i
+            place[q] = p
+            tpos[j] = q + 1
+    for s in range(0, m):
+        j = m - s
+        tpos[j] = tpos[j - 1]
+    tpos[0] = 0
+"""
+
+_ADJACENCY = """
+def adjacency(pos: I[const], crd: I[const], tpos: I[const], tcrd: I[const], out_pos: I[mut], out: I[mut], n: i64):
+    seen: i64[n] = zeros
+    k: i64 = 0
+    for i in range(0, n):
+        seen[i] = i + 1
+        for p in range(pos[i], pos[i + 1]):
+            j = i64(crd[p])
+            if seen[j] != i + 1:
+                seen[j] = i + 1
+                out[k] = j
+                k += 1
+        for p in range(tpos[i], tpos[i + 1]):
+            j = i64(tcrd[p])
+            if seen[j] != i + 1:
+                seen[j] = i + 1
+                out[k] = j
+                k += 1
+        out_pos[i + 1] = k
+"""
+
+
+class Graph(NamedTuple):
+    """Compressed neighbours of the vertices of an undirected graph; both directions are stored."""
+
+    pos: Array
+    crd: Array
+
+    @property
+    def n(self) -> int:
+        """Vertices."""
+        return len(self.pos) - 1
+
+
+@planned("kernels of direct solvers")
+def compiled(text: str, *types: tuple[str, str]) -> Any:
+    """The executable of a kernel's text with these types for its names."""
+    return kernels.of_text(text, reassociate=False, **dict(types))
+
+
+def index_type(array: Array) -> tuple[str, str]:
+    """The substitution for `I`."""
+    return ("I", scalar_of(array))
+
+
+def transposed(pos: Array, crd: Array, columns: int) -> tuple[Array, Array, Array]:
+    """The compressed columns of compressed rows, or the reverse, and the place of each element in the original."""
+    tpos = np.zeros(columns + 1, crd.dtype)
+    tcrd, place = np.empty_like(crd), np.empty_like(crd)
+    executable = compiled(_TRANSPOSE, index_type(crd))
+    executable.run_sized(len(crd), executable.pack([pos, crd, tpos, tcrd, place, len(pos) - 1, columns]))
+    return tpos, tcrd, place
+
+
+def adjacency(pos: Array, crd: Array) -> Graph:
+    """The graph of A + A.T of a square structure by rows or by columns."""
+    n = len(pos) - 1
+    tpos, tcrd, _ = transposed(pos, crd, n)
+    out_pos, out = np.zeros(n + 1, crd.dtype), np.empty(2 * len(crd), crd.dtype)
+    executable = compiled(_ADJACENCY, index_type(crd))
+    executable.run_sized(len(crd), executable.pack([pos, crd, tpos, tcrd, out_pos, out, n]))
+    return Graph(out_pos, out[: out_pos[-1]])
