@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,18 +12,20 @@ from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..format import coo
+from ..integers import integer
 from ..ir.types import COMPLEX, FLOATS
 from ..late import late
 from ..ops.indexing.taking import prune, sparse_mask
 from ..ops.reductions.folds import axes_of
 from ..ops.reductions.order_statistics import TopK
 from ..ops.reductions.search import _linearize
-from ..ops.sorting import plain_values, stable_order
+from ..ops.selection import Rows, rows_of, stored_rows
+from ..ops.sorting import Fibres
 from ..runtime.conversion.radix_sort import distinct
 from ..runtime.gradient_hook import tracked
 from ..runtime.promote import accumulator
 from ..runtime.values import apply
-from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
+from ..storage.buffers import Array, as_array, cast, is_torch, length, to_numpy
 from ..storage.recorded import bare
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -128,20 +131,18 @@ def _ordered(operation: str, m: MaskedTensor) -> None:
         raise DTypeError(f"{operation} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
 
 
-def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, Ints, tuple[int, ...]]:
-    """Fibres with their elements in order, where each element stood along the axis, and its new place."""
+def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, tuple[int, ...]]:
+    """Fibres with their elements in order, where each element stood along the axis, and the order of dimensions."""
     _ordered("sort", m)
-    t, keys, order = _fibres(m, d)
-    by = stable_order(plain_values(t.values), descending)
-    taken = by[np.argsort(keys[by], kind="stable")]
-    first = np.searchsorted(keys, keys) if len(keys) else keys
-    place = np.arange(len(keys), dtype=np.int64) - first
-    old = to_numpy(t._storage.crd[-1]).astype(np.int64)[taken]
-    s = t._storage
-    values = t.values[as_array(taken, like=t.values)]
-    crd = (*s.crd[:-1], as_array(place.astype(to_numpy(s.crd[-1]).dtype), like=t.values))
+    fibres = Fibres(m._tensor, d)
+    s, pos = fibres.storage, fibres.starts()
+    taken = Rows(s.values, pos, None, len(pos) - 1, fibres.extent, s.fill_value, True).order(descending)
+    place = np.arange(len(taken), dtype=np.int64) - np.repeat(pos[:-1], np.diff(pos))
+    old = to_numpy(s.crd[-1]).astype(np.int64)[taken]
+    values = s.values[as_array(taken, like=s.values)]
+    crd = (*s.crd[:-1], as_array(place.astype(to_numpy(s.crd[-1]).dtype), like=values))
     ordered = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, crd, values)
-    return Tensor._from_storage(ordered), old, taken, order
+    return Tensor._from_storage(ordered), old, tuple(fibres.order)
 
 
 def cumulative_sum(
@@ -166,13 +167,13 @@ def _cumulative(op: str, m: MaskedTensor, axis: int | None, dtype: Any, include_
 
 def sort(m: MaskedTensor, axis: int = -1, descending: bool = False, stable: bool = True) -> MaskedTensor:
     """Sorted along an axis, missing elements last, always stable; NaN is the largest."""
-    made, _, _, order = _sorted(m, _axis("sort", m, axis), descending)
+    made, _, order = _sorted(m, _axis("sort", m, axis), descending)
     return _back(made, order, m)
 
 
 def argsort(m: MaskedTensor, axis: int = -1, descending: bool = False, stable: bool = True) -> MaskedTensor:
     """Where the elements of `sort` stand, int64; missing where these are."""
-    made, old, _, order = _sorted(m, _axis("argsort", m, axis), descending)
+    made, old, order = _sorted(m, _axis("argsort", m, axis), descending)
     places = Tensor._from_storage(made._storage.with_values(as_array(old, like=made.values), 0))
     return _back(places, order, m)
 
@@ -180,46 +181,58 @@ def argsort(m: MaskedTensor, axis: int = -1, descending: bool = False, stable: b
 def topk(m: MaskedTensor, k: int, axis: int = -1, largest: bool = True) -> TopK[MaskedTensor]:
     """The `k` largest or least elements along an axis, in order, and where they stand."""
     d = _axis("topk", m, axis)
-    key = (*(slice(None),) * d, slice(0, k))
-    return TopK(sort(m, d, largest)[key], argsort(m, d, largest)[key])
+    _ordered("topk", m)
+    k = min(integer(k, "topk", "k"), m.shape[d])
+    if k < 0:
+        raise ShapeError(f"topk: k = {k}\n  help: k is between 0 and the extent")
+    rows, order = rows_of(_sparse(m), d, True)
+    places, found = rows.first(k, largest)
+    chosen = stored_rows(rows, found, (*(m.shape[a] for a in order[:-1]), k))
+    coordinates = as_array(places[found >= 0], like=rows.values)
+    parts = (chosen, chosen.with_values(coordinates, 0))
+    return TopK(*(_back(Tensor._from_storage(s), tuple(order), m) for s in parts))
 
 
 def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> MaskedTensor:
     """The median of the specified elements over an axis, all without: the mean of the middle two for an even number."""
+    _ordered("median", m)
     axes = axes_of(axis, m.ndim)
-    if axis is None:
-        every = m.compressed()
-        _ordered("median", m)
-        values = every[as_array(stable_order(plain_values(every)), like=every)]
-        number = np.asarray([length(every)])
-    else:
-        values = _sorted(m, axes[0], False)[0].values
-        number = to_numpy(counts(m._tensor._storage, axes)).reshape(-1)
-    first = np.cumsum(number) - number
-    values = values if m._tensor._storage.scalar in FLOATS else cast(values, "f64")
-    shape = tuple(1 if k in axes else n for k, n in enumerate(m.shape) if keepdims or k not in axes)
-    bits = as_array((number > 0).reshape(shape), like=m.values)
-    if not length(values):
-        return strided_tensor(zeros(len(number), scalar_of(values), values).reshape(shape), bits)
-    last = length(values) - 1
-    middle = [np.minimum(first + at, last) for at in ((number - 1).clip(0) // 2, number // 2)]
-    low, high = (values[as_array(at, like=values)] for at in middle)
-    return strided_tensor(((low + high) / 2).reshape(shape), bits)
+    number = np.asarray([m.nse]) if axis is None else to_numpy(counts(m._tensor._storage, axes)).reshape(-1)
+    rows = _all_in_one_row(m) if axis is None else rows_of(_sparse(m), axes[0], True)[0]
+    middle = np.stack([(number - 1) // 2, number // 2], axis=1)
+    elements = rows.gathered(rows.at(np.where(number[:, None] > 0, middle, -1))[1])
+    elements = elements if m._tensor._storage.scalar in FLOATS else cast(elements, "f64")
+    bits = as_array((number > 0).reshape(_kept(m, axes, keepdims)), like=m.values)
+    return strided_tensor(((elements[:, 0] + elements[:, 1]) / 2).reshape(bits.shape), bits)
 
 
 def lower_median(m: MaskedTensor, axis: int, keepdims: bool = False) -> tuple[MaskedTensor, MaskedTensor]:
     """The lower of the two specified elements in the middle along an axis, and where it stands: torch's median."""
+    _ordered("median", m)
     d = axes_of(axis, m.ndim)[0]
-    t, old, _, _ = _sorted(m, d, False)
     number = to_numpy(counts(m._tensor._storage, (d,))).reshape(-1)
-    shape = tuple(1 if k == d else n for k, n in enumerate(m.shape) if keepdims or k != d)
-    bits = as_array((number > 0).reshape(shape), like=m.values)
-    if not len(old):
-        none = zeros(len(number), scalar_of(t.values), t.values), zeros(len(number), "i64", t.values)
-        return strided_tensor(none[0].reshape(shape), bits), strided_tensor(none[1].reshape(shape), bits)
-    middle = np.minimum(np.cumsum(number) - number + (number - 1).clip(0) // 2, len(old) - 1)
-    values, places = t.values[as_array(middle, like=t.values)], as_array(old[middle], like=t.values)
-    return strided_tensor(values.reshape(shape), bits), strided_tensor(places.reshape(shape), bits)
+    rows, _ = rows_of(_sparse(m), d, True)
+    places, found = rows.at(np.where(number > 0, (number - 1) // 2, -1)[:, None])
+    bits = as_array((number > 0).reshape(_kept(m, (d,), keepdims)), like=m.values)
+    parts = (rows.gathered(found), as_array(np.maximum(places, 0), like=m.values))
+    values, indices = (strided_tensor(x.reshape(bits.shape), bits) for x in parts)
+    return values, indices
+
+
+def _sparse(m: MaskedTensor) -> Tensor:
+    """The specified elements in a format that stores no others."""
+    return m._tensor.asformat(coo(m.ndim)) if m._tensor.format.is_dense else m._tensor
+
+
+def _all_in_one_row(m: MaskedTensor) -> Rows:
+    values = m.compressed()
+    ends = np.array([0, length(values)])
+    return Rows(values, ends, np.arange(ends[1]), 1, length(values), 0, True)
+
+
+def _kept(m: MaskedTensor, axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
+    """The shape of a reduction over axes."""
+    return tuple(1 if k in axes else n for k, n in enumerate(m.shape) if keepdims or k not in axes)
 
 
 def mask_nan(m: MaskedTensor) -> MaskedTensor:

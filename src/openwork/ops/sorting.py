@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.types import COMPLEX
 from ..late import late
-from ..runtime.conversion.radix_sort import radix
 from ..runtime.operation import namespace, operation
 from ..runtime.promote import promote
 from ..storage.buffers import as_array, cast, is_torch, length, to_numpy
@@ -22,18 +22,20 @@ from .axes import as_tensor, axis_of
 from .indexing.index import index
 from .indexing.keys import Ints
 from .result_format import to_result_format
+from .selection import Rows
 
 __all__ = [
     "Fibres",
+    "argpartition",
     "argsort",
     "argwhere",
     "comparable_operand",
     "find",
     "nonzero",
+    "partition",
     "plain_values",
     "searchsorted",
     "sort",
-    "stable_order",
 ]
 
 
@@ -55,7 +57,8 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     `descending`.
 
     Guarantees: sort(sort(x)) == sort(x); a format without blocks stores as many elements as x.coalesce().
-    Cost: O(nse log nse); of a dense format O(size log size). Gradients go to where the elements came from.
+    Cost: O(nse log of the longest fibre); of a dense format O(size log size).
+    Gradients go to where the elements came from.
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
 
     See also: argsort, topk, median.
@@ -66,8 +69,28 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     array([-2,  0,  3])
     """
     t, d = comparable_operand(x, axis, "sort")
+    return _in_order(t, d, descending)
+
+
+def partition(x: Any, /, ranks: Sequence[int], *, axis: int = -1) -> Tensor:
+    """`sort`, but only the elements of these ranks are in their places, with those before and behind on their sides.
+
+    Cost: O(nse * distinct ranks), and O(log of ranks) of it is usual.
+    """
+    t, d = comparable_operand(x, axis, "partition")
+    return _in_order(t, d, False, ranks)
+
+
+def argpartition(x: Any, /, ranks: Sequence[int], *, axis: int = -1) -> Tensor:
+    """Where the elements of `partition` are. Cost: O(size + nse * distinct ranks)."""
+    t, d = comparable_operand(x, axis, "argpartition")
+    return _places_in_order(t, d, False, ranks)
+
+
+def _in_order(t: Tensor, d: int, descending: bool, ranks: Sequence[int] = ()) -> Tensor:
+    """The elements along dimension d in order, or those of `ranks`."""
     if t.format.is_dense:
-        order = _dense_order(t, d, descending)
+        order = _dense_order(t, d, descending, ranks)
         dense = t.to_dense()
         if is_torch(dense):
             import torch
@@ -75,7 +98,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
             return _dense_like(torch.take_along_dim(dense, torch.from_numpy(order).to(dense.device), d), t)
         return _dense_like(np.take_along_axis(dense, order, d), t)
     fibres = Fibres(t, d)
-    order, new_crd, _ = fibres.sorted(descending)
+    order, new_crd, _ = fibres.sorted(descending, ranks)
     s = fibres.storage
     last_crd = as_array(new_crd.astype(to_numpy(s.crd[-1]).dtype), like=s.values)
     sorted_storage = Storage(
@@ -112,10 +135,15 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     array([1, 2, 0])
     """
     t, d = comparable_operand(x, axis, "argsort")
+    return _places_in_order(t, d, descending)
+
+
+def _places_in_order(t: Tensor, d: int, descending: bool, ranks: Sequence[int] = ()) -> Tensor:
+    """The places along dimension d of the elements in order, or of those of `ranks`."""
     if t.format.is_dense:
-        return Tensor._from_dense(_as_index(_dense_order(t, d, descending), t))
+        return Tensor._from_dense(_as_index(_dense_order(t, d, descending, ranks), t))
     fibres = Fibres(t, d)
-    order, new_crd, differs = fibres.sorted(descending)
+    order, new_crd, differs = fibres.sorted(descending, ranks)
     n, rows = t.shape[d], fibres.rows()
     original = to_numpy(fibres.storage.crd[-1])[order].astype(np.int64)
     out, untaken = np.empty(t.size, np.int64), np.ones(t.size, bool)
@@ -293,14 +321,15 @@ class Fibres:
         self.extent = t.shape[axis]
         self.storage = t.transpose(self.order).asformat(coo(t.ndim))._storage
 
-    def groups(self) -> Ints:
-        """The number of each element's fibre, among those that have elements."""
+    def starts(self) -> Ints:
+        """The position of each fibre's first element, and the number of all elements."""
         count = length(self.storage.values)
         new = np.zeros(count, bool)
+        new[:1] = True
         for c in self.storage.crd[:-1]:
             column = to_numpy(c)
             new[1:] |= column[1:] != column[:-1]
-        return np.cumsum(new, dtype=np.int64)
+        return np.append(np.flatnonzero(new), count)
 
     def rows(self) -> Ints:
         """The number of each element's fibre, among all."""
@@ -310,34 +339,27 @@ class Fibres:
             out += to_numpy(c)
         return out
 
-    def sorted(self, descending: bool) -> tuple[Ints, Ints, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """The elements in order within their fibres, their new coordinates, and which of them differ from the fill."""
-        s, groups = self.storage, self.groups()
-        values = plain_values(s.values)
-        order = stable_order(values, descending)
-        if len(groups) and groups[-1]:
-            keys = groups[order].astype(np.uint64)
-            _, order = radix(keys, order, 0, int(groups[-1]).bit_length())
-        values, fill = values[order], plain_values(np.asarray([s.fill_value]), s.scalar)[0]
+    def sorted(
+        self, descending: bool, ranks: Sequence[int] = ()
+    ) -> tuple[Ints, Ints, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """The elements in order within their fibres, their new coordinates, and which of them differ from the fill.
+
+        ranks : elements that come to their places, with those before and behind them on their sides; all without
+        """
+        s, pos = self.storage, self.starts()
+        rows = Rows(s.values, pos, None, len(pos) - 1, self.extent, s.fill_value)
+        order = rows.order(descending, ranks)
+        values, fill = plain_values(s.values)[order], plain_values(np.asarray([s.fill_value]), s.scalar)[0]
         if descending:
             after, same = (values < fill) | ((fill != fill) & (values == values)), values == fill
         else:
             after, same = (values > fill) | ((fill == fill) & (values != values)), values == fill
         if fill != fill:
             same = values != values
-        counts = np.bincount(groups) if len(groups) else np.zeros(0, np.int64)
-        starts = np.cumsum(counts) - counts
-        new_crd = np.arange(len(groups)) - starts[groups]
-        new_crd += np.where(after, self.extent - counts[groups], 0)
+        counts = np.diff(pos)
+        new_crd = np.arange(len(values)) - np.repeat(pos[:-1], counts)
+        new_crd += np.where(after, np.repeat(self.extent - counts, counts), 0)
         return order, new_crd, ~same
-
-
-def stable_order(values: np.ndarray[Any, Any], descending: bool = False) -> Ints:
-    """Values -> the permutation that sorts them stably, NaN the largest."""
-    if not descending:
-        return np.argsort(values, kind="stable")
-    reverse = np.argsort(values[::-1], kind="stable")[::-1]
-    return np.ascontiguousarray(len(values) - 1 - reverse)
 
 
 @outside()
@@ -359,8 +381,10 @@ def comparable_operand(x: Any, axis: int, operation: str) -> tuple[Tensor, int]:
     return t, axis_of(axis, t.ndim, operation, boolean=operation == "sort")
 
 
-def _dense_order(t: Tensor, axis: int, descending: bool) -> Ints:
+def _dense_order(t: Tensor, axis: int, descending: bool, ranks: Sequence[int] = ()) -> Ints:
     values = plain_values(t.to_dense())
+    if len(ranks):
+        return np.argpartition(values, ranks, axis=axis)
     if not descending:
         return np.argsort(values, axis=axis, kind="stable")
     reverse = np.flip(np.argsort(np.flip(values, axis), axis=axis, kind="stable"), axis)

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ...integers import common_shape
+from ...integers import common_shape, integer
 from ...interop.sources import asarray
 from ...runtime.operation import namespace
 from ...storage.buffers import numpy_dtype
 from ...tensor.dtypes import isdtype
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
+from .. import sorting
 from ..axes import axes_of
 from .registry import numpy_function
 from .results import store
@@ -44,14 +45,25 @@ def argsort(a: Any, axis: Any = -1) -> Any:
 
 @numpy_function("partition")
 def partition(a: Any, kth: Any, axis: Any = -1) -> Any:
-    """A copy with the elements of the places `kth` where sorting puts them: all are, in order."""
-    return sort(a, axis)
+    """A copy with the elements of the places `kth` where sorting puts them, those before and behind on their sides."""
+    t, axis = _operand_and_axis(a, axis)
+    return sorting.partition(t, _ranks(kth, t, axis), axis=axis)
 
 
 @numpy_function("argpartition")
 def argpartition(a: Any, kth: Any, axis: Any = -1) -> Any:
-    """The indices that `partition` moves elements by: those that sort."""
-    return argsort(a, axis)
+    """The indices that `partition` moves elements by."""
+    t, axis = _operand_and_axis(a, axis)
+    return sorting.argpartition(t, _ranks(kth, t, axis), axis=axis)
+
+
+def _ranks(kth: Any, t: Tensor, axis: Any) -> list[int]:
+    """Places along an axis, negative ones counted from its end. Raises ValueError beyond it, as NumPy does."""
+    n = t.shape[axes_of(axis, t.ndim, "partition")[0]]
+    ranks = [integer(k, "partition", "kth") for k in np.asarray(kth).reshape(-1).tolist()]
+    if any(not -n <= k < n for k in ranks):
+        raise ValueError(f"partition: kth={kth} of an extent of {n}\n  help: give places below it")
+    return [k % n for k in ranks]
 
 
 @numpy_function("cumsum")

@@ -8,20 +8,21 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from ...compiler.conversion.level_runs import unbatched
 from ...errors import ShapeError
 from ...integers import integer
 from ...late import late
 from ...runtime.operation import operation
-from ...storage.buffers import as_array, to_numpy
+from ...storage.buffers import as_array
 from ...tensor.dtypes import isdtype
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axes_of
 from ..elementwise.functions import isnan
 from ..elementwise.selection import where
-from ..indexing.keys import Ints
-from ..indexing.taking import take_along_axis
 from ..manipulation.shaping import expand_dims, permute_dims, reshape
-from ..sorting import Fibres, argsort, comparable_operand, sort
+from ..result_format import to_result_format
+from ..selection import rows_of, stored_rows
+from ..sorting import comparable_operand
 from ..stored_fibres import reduced_fibres
 from .by_ranges import by_ranges, keeps_ranges
 
@@ -55,7 +56,7 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Ten
     indices : dense Tensor, int64, same shape: `take_along_axis(x, indices, axis=axis)` is values
 
     Guarantees: equal elements are in the order of their coordinates, the unspecified ones among them; NaN is the
-    largest value. Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
+    largest value. Cost: O(nse + size of the result * log k); `x` is not made dense. Gradients go to the elements taken.
     Raises ShapeError where k is negative or beyond the extent, DTypeError for complex numbers.
 
     See also: sort, argmax.
@@ -70,49 +71,17 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Ten
     k = integer(k, "topk", "k")
     if not 0 <= k <= t.shape[d]:
         raise ShapeError(f"topk: k = {k} of an extent of {t.shape[d]}\n  help: k is between 0 and the extent")
-    if t.format.is_dense:
-        order = argsort(t, axis=d, descending=largest)
-        indices = order[(*(slice(None),) * d, slice(0, k))]
-    else:
-        indices = _topk_coordinates(t, d, k, largest)
-    return TopK(take_along_axis(t, indices, axis=d), indices)
-
-
-def _topk_coordinates(t: Tensor, d: int, k: int, largest: bool) -> Tensor:
-    """Coordinates along `d` of the first `k` elements of each fibre of a sparse tensor, in order."""
-    fibres = Fibres(t, d)
-    order, new_crd, differs_in_order = fibres.sorted(largest)
-    shape = tuple(t.shape[a] for a in fibres.order[:-1])
-    fibre_numbers, crd = fibres.rows(), to_numpy(fibres.storage.crd[-1]).astype(np.int64)
-    out = np.full((int(np.prod(shape, dtype=np.int64)), k), -1, np.int64)
-    selected = differs_in_order & (new_crd < k)
-    out[fibre_numbers[order][selected], new_crd[selected]] = crd[order][selected]
-    differs = np.empty(len(order), bool)
-    differs[order] = differs_in_order
-    _fill_in_unspecified(out, fibre_numbers[differs], crd[differs])
-    restored = out.reshape(*shape, k).transpose(np.argsort(fibres.order))
-    return Tensor._from_dense(as_array(np.ascontiguousarray(restored), like=t.values))
-
-
-def _fill_in_unspecified(out: Ints, rows: Ints, crd: Ints) -> None:
-    """Put, where `out` has -1, the coordinates in ascending order at which no element differs from the fill value.
-
-    The m-th of them in a fibre whose elements are at c_0 < c_1 < ... is m + #{i : c_i - i <= m}.
-    """
-    open_rows, open_places = np.nonzero(out < 0)
-    if not len(open_rows):
-        return
-    first = np.argmax(out < 0, axis=1)
-    rank = open_places - first[open_rows]
-    starts = np.searchsorted(rows, np.arange(len(out) + 1))
-    gaps = crd - (np.arange(len(crd)) - starts[rows])
-    unspecified = np.empty(len(open_rows), np.int64)
-    bounds = np.searchsorted(open_rows, np.arange(len(out) + 1))
-    for row in np.unique(open_rows):
-        lo, hi = bounds[row], bounds[row + 1]
-        row_gaps = gaps[starts[row] : starts[row + 1]]
-        unspecified[lo:hi] = rank[lo:hi] + np.searchsorted(row_gaps, rank[lo:hi], "right")
-    out[open_rows, open_places] = unspecified
+    rows, order = rows_of(t, d)
+    places, found = rows.first(k, largest)
+    shape = (*(t.shape[a] for a in order[:-1]), k)
+    back = np.argsort(order).tolist()
+    indices = np.ascontiguousarray(places.reshape(shape).transpose(back))
+    coordinates = Tensor._from_dense(as_array(indices, like=t.values))
+    if rows.pos is None:
+        values = Tensor._from_dense(rows.gathered(found).reshape(shape)).transpose(back)
+        return TopK(values.asformat(unbatched(t.format)), coordinates)
+    stored = stored_rows(rows, found, shape)
+    return TopK(to_result_format(stored.permute(back), t.format), coordinates)
 
 
 @operation(
@@ -135,7 +104,7 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
     -------
     Tensor, float64 for integers and bool, else the dtype of `x`; NaN where an element is NaN, or there is none
 
-    Cost: O(nse log nse); `x` is not made dense. Gradients go to the elements in the middle.
+    Cost: O(nse); `x` is not made dense. Gradients go to the elements in the middle.
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
 
     See also: quantile, nanmedian, mean.
@@ -161,11 +130,14 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
         else permute_dims(t, (*kept_dims, *axes))
     )
     if n:
-        ascending = sort(flat)
-        low, high = ascending[..., (n - 1) // 2], ascending[..., n // 2]
-        middle_values = low if n % 2 else (low + high) / 2
-        largest = ascending[..., n - 1]
-        medians = where(isnan(largest), largest, middle_values)
+        rows, _ = rows_of(comparable_operand(flat, -1, "median")[0], flat.ndim - 1)
+        has_nan = rows.any_nan()
+        ranks = [(n - 1) // 2, n // 2][: 2 - n % 2] + [n - 1] * has_nan
+        elements = rows.gathered(rows.at(ranks)[1]).reshape(*flat.shape[:-1], len(ranks))
+        low, high, largest = (Tensor._from_dense(elements[..., k]) for k in (0, 1 - n % 2, -1))
+        medians = low if n % 2 else (low + high) / 2
+        if has_nan:
+            medians = where(isnan(largest), largest, medians)
     else:
         medians = flat.sum(-1) + float("nan")
     if keepdims:

@@ -22,10 +22,9 @@ from ...tensor.tensor import Tensor
 from ..axes import axes_of
 from ..elementwise.functions import isnan
 from ..elementwise.selection import where
-from ..indexing.taking import take_along_axis
 from ..manipulation.repetition import broadcast_to
 from ..manipulation.shaping import expand_dims, moveaxis, permute_dims, reshape
-from ..sorting import sort
+from ..selection import Rows, rows_of
 from ..stored_fibres import reduced_fibres
 from .by_ranges import keeps_ranges, parts_of
 from .statistics import count_nonzero
@@ -134,18 +133,20 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
         return sparse
     if not n:
         return _all_nan(flat, len(flat_q))
-    ascending = sort(flat)
-    missing = isnan(flat) if floating else None
+    rows, _ = rows_of(flat, flat.ndim - 1)
+    has_nan = floating and rows.any_nan()
     counts: Any = n
-    if skip and missing is not None:
-        counts = n - to_numpy(count_nonzero(missing, axis=-1).to_dense(), detach=True)[..., None]
+    if skip and has_nan:
+        counts = n - to_numpy(count_nonzero(isnan(flat), axis=-1).to_dense(), detach=True)[..., None]
     low, high, weight = _positions(method, np.asarray(counts, flat_q.dtype), flat_q)
-    shape = (*flat.shape[:-1], len(flat_q))
-    coordinates = [np.broadcast_to(p, shape).astype(np.int64) for p in (low, high)]
-    first = take_along_axis(ascending, coordinates[0], axis=-1)
+    shape, m = (*flat.shape[:-1], len(flat_q)), len(flat_q)
+    ranks = [low, high] if np.any(weight) else [low]
+    ranks += [np.full(1, n - 1)] if has_nan and not skip else []
+    elements = _elements(rows, ranks, flat.shape[:-1])
+    first = Tensor._from_dense(elements[..., :m])
     out = first
     if np.any(weight):
-        second = take_along_axis(ascending, coordinates[1], axis=-1)
+        second = Tensor._from_dense(elements[..., m : 2 * m])
         fraction = asarray(as_array(np.ascontiguousarray(np.broadcast_to(weight, shape)), like=flat.values))
         fraction = fraction.astype(flat.dtype) if floating else fraction
         if method == _MEDIAN:
@@ -154,14 +155,23 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
             rise = second - first
             between = where(fraction < 0.5, first + rise * fraction, second - rise * (1 - fraction))
         out = where(fraction > 0, between, first)
-    if missing is None:
-        return out.asformat("dense")
     if skip:  # of nothing but NaN the elements at the places are NaN, which torch gives the gradient to
         if not np.all(counts):
             warn("All-NaN slice encountered", RuntimeWarning)
         return out.asformat("dense")
-    with_nan: Tensor = where(isnan(ascending[..., n - 1 : n]), float("nan"), out)
-    return with_nan.asformat("dense")
+    if has_nan:
+        out = where(isnan(Tensor._from_dense(elements[..., -1:])), float("nan"), out)
+    return out.asformat("dense")
+
+
+def _elements(rows: Rows, ranks: Sequence[Places], shape: tuple[int, ...]) -> Any:
+    """The elements at ranks of the rows along a last dimension, the rows in a shape: a dense array."""
+    parts = [np.asarray(r) for r in ranks]
+    m = sum(r.shape[-1] for r in parts)
+    if any(r.ndim > 1 for r in parts):
+        parts = [np.broadcast_to(r, (*shape, r.shape[-1])).reshape(rows.count, r.shape[-1]) for r in parts]
+    found = rows.at(np.concatenate(parts, axis=-1).astype(np.int64))[1]
+    return rows.gathered(found).reshape(*shape, m)
 
 
 def _all_nan(flat: Tensor, count: int) -> Tensor:
@@ -209,7 +219,7 @@ def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", ke
     Tensor, sparse or dense as that of `sum`, the dimensions of `q` in front: float64, or the dtype of `x` where it is
     floating and `q` a float, or the method takes elements as they are; NaN where an element is NaN, or there is none
 
-    Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
+    Cost: O((nse + size of the result) log of the shares); `x` is not made dense. Gradients go to the elements taken.
     Raises ValueError for `q` beyond 0 and 1, DTypeError for bool and complex numbers.
 
     See also: median, percentile, nanquantile.
@@ -226,7 +236,7 @@ def quantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", ke
 def percentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """The elements below which `q` percent of those over `axis` lie: `quantile` of `q / 100`, with its arguments.
 
-    Cost: O(nse log nse).
+    Cost: O(nse log of the shares).
     See also: quantile, median.
 
     Examples
@@ -249,7 +259,7 @@ def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear",
 
     NaN, with NumPy's warning, where all are NaN.
 
-    Cost: O(nse log nse).
+    Cost: O(nse log of the shares).
     See also: quantile.
 
     Examples
@@ -264,7 +274,7 @@ def nanquantile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear",
 def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
     """The elements below which `q` percent of those that are not NaN lie: `nanquantile` of `q / 100`.
 
-    Cost: O(nse log nse).
+    Cost: O(nse log of the shares).
     See also: percentile, nanquantile.
 
     Examples
@@ -285,7 +295,7 @@ def nanpercentile(x: Any, /, q: Any, *, axis: Axis = None, method: str = "linear
 def nanmedian(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The median over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
 
-    Cost: O(nse log nse).
+    Cost: O(nse log of the shares).
     See also: median.
 
     Examples

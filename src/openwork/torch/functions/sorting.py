@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from ...errors import ShapeError, UnsupportedError
 from ...ops import sets
 from ...ops import sorting as ordering
 from ...ops.elementwise.maps import elementwise
-from ...ops.indexing.taking import take, take_along_axis
+from ...ops.indexing.taking import take_along_axis
 from ...ops.manipulation import shaping
 from ...ops.manipulation.differences import diff as differences
-from ...ops.reductions import folds
+from ...ops.reductions import folds, order_statistics
 from ...ops.reductions.search import arg_reduce, cumulative
+from ...ops.selection import rows_of
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_dense, apply_nary
 from ..gradients.pointwise import with_gradient_of
@@ -101,7 +103,7 @@ def topk(t: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     vector = _vector(t)
     if k > vector.shape[dim]:
         raise ShapeError(f"topk: k={k} of an extent of {vector.shape[dim]}\n  help: give fewer")
-    pair = [narrow(x, dim, 0, k) for x in sort(vector, dim, largest)]
+    pair = list(order_statistics.topk(vector, k, axis=dim, largest=largest))
     kind: Any = torch.return_types.topk
     return kind(pair if t.ndim else [shaping.reshape(x, (k,) if k != 1 else ()) for x in pair])
 
@@ -117,10 +119,23 @@ def _kth_smallest(t: Tensor, k: int, dim: int, keepdim: bool) -> list[Any]:
     vector = _vector(t)
     if not 1 <= k <= vector.shape[dim]:
         raise ShapeError(f"kthvalue: k={k} of an extent of {vector.shape[dim]}\n  help: give 1 to that")
-    pair = [_dense(narrow(x, dim, k - 1, 1)) for x in sort(vector, dim)]
+    pair = _at_ranks(vector, dim, np.full(1, k - 1))
     if not t.ndim:
         return [x.reshape(()) for x in pair]
     return pair if keepdim else [x.squeeze(dim) for x in pair]
+
+
+def _at_ranks(t: Tensor, dim: int, ranks: Any) -> list[torch.Tensor]:
+    """The elements at ranks of the fibres along a dimension, and where they are: m for each, dense.
+
+    ranks : (m,), or for each fibre, in the order of the other dimensions, (fibres, m)
+    """
+    t, d = ordering.comparable_operand(t, dim, "kthvalue")
+    rows, order = rows_of(t, d)
+    places, found = rows.at(ranks)
+    shape = (*(t.shape[a] for a in order[:-1]), places.shape[-1])
+    pair = (rows.gathered(found), torch.from_numpy(places))
+    return [x.reshape(shape).movedim(-1, d) for x in pair]
 
 
 @torch_function("median")
@@ -146,10 +161,10 @@ def _median(t: Tensor, dim: Any, keepdim: bool, kind: Any, skip: bool) -> Any:
     missing = apply_nary(torch.isnan, vector.detach())
     if not extent or not bool(folds.reduce("any", missing)):
         return kind(_kth_smallest(t, (extent + 1) // 2, dim, keepdim))
-    numbers = extent - _dense(folds.reduce("sum", missing, axis=dim, keepdims=True))  # sorted in front of every NaN
+    numbers = extent - _dense(folds.reduce("sum", missing, axis=dim))  # sorted in front of every NaN
     middle = ((numbers - 1) // 2).clamp(min=0)
-    places = middle if skip else torch.where(numbers < extent, numbers, middle)
-    pair = [_dense(take_along_axis(x, places, axis=dim)) for x in sort(vector, dim)]
+    ranks = middle if skip else torch.where(numbers < extent, numbers, middle)
+    pair = _at_ranks(vector, dim, ranks.reshape(-1, 1).numpy())
     if not t.ndim:
         return kind([x.reshape(()) for x in pair])
     return kind(pair if keepdim else [x.squeeze(dim) for x in pair])
@@ -189,22 +204,16 @@ def _quantile(t: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, sk
     ranks = torch.as_tensor(_dense(q), dtype=t.dtype)
     last: Any = vector.shape[d] - 1
     if has_missing:
-        last = last - _dense(folds.reduce("sum", missing, axis=d))
-    position = ranks.reshape(-1, *(1,) * (vector.ndim - 1)) * last
+        last = last - _dense(folds.reduce("sum", missing, axis=d)).reshape(-1)
+    position = ranks.reshape(-1, *(1,) * has_missing) * last  # of each share, and of each fibre where they differ
     position = position.masked_fill(position < 0, 0)  # of nothing but NaN
     low = position.detach().floor() if interpolation != "nearest" else position.detach().round()
     high = position.detach().ceil() if interpolation in ("linear", "midpoint", "higher") else low
     low = high if interpolation == "higher" else low
-    ascending = ordering.sort(vector, axis=d)
-
-    def at(places: torch.Tensor) -> Any:
-        if has_missing:
-            found = take_along_axis(ascending, places.long().movedim(0, d), axis=d)
-        else:
-            found = take(ascending, places.reshape(-1).long(), axis=d)
-        return _dense(found).movedim(d, 0)
-
-    low_values, high_values = at(low), at(high)
+    both = torch.cat([low, high]).long()
+    low_values, high_values = _at_ranks(vector, d, both.movedim(0, -1).numpy())[0].movedim(d, 0).chunk(2)
+    others = [n for k, n in enumerate(vector.shape) if k != d] if has_missing else [1] * (vector.ndim - 1)
+    position, low = (x.reshape(-1, *others) for x in (position, low))
     weight = torch.full_like(position, 0.5) if interpolation == "midpoint" else position - low
     quantiles = (
         torch.lerp(low_values, high_values, weight.to(low_values.dtype))

@@ -1,0 +1,414 @@
+"""A type of elements -> kernels that select in rows: the first k elements in order, or those at given ranks.
+
+A row stores the elements pos[i] to pos[i + 1] of A, in the order of their coordinates crd; the others of its n are the
+fill value. Elements become integer keys that order as they do, NaN last, -0 like 0; `flip` = -1 turns the order around.
+Equal elements are in the order of their coordinates. Only as many elements of a row are put in order as are asked for:
+
+    partition   keys on either side of a pivot, without branches; the right ends of what is not in order are kept on a
+                stack, so that ranks in ascending order cost O(elements + ranks log ranks) together
+    limit       of the first k only candidates are kept, 2 k + 32 at a time; none above the k-th of those seen before
+
+The unspecified elements are nowhere written down: `less` stored elements come before the fill value, then all that are
+equal to it in the order of their coordinates, stored or not, then the other stored ones.
+
+Source: Paredes and Navarro, Optimal incremental sorting, 2006; Martinez, Partial quicksort, 2004.
+"""
+
+from __future__ import annotations
+
+from ..ir.loop import Kernel
+from ..ir.text import inlined, parse
+from ..ir.types import FLOATS, itemsize
+
+__all__ = ["MORE", "STACK", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
+
+MORE = 32
+"""Candidates that are kept besides twice those asked for."""
+STACK = 128
+"""Ends that are kept; where there are more, what lies between the last two is put in order again."""
+
+_FIRST = """
+def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fill: K[const], places: i64[mut],
+                 found: i64[mut], k: i64, n: i64, flip: i64, room: i64):
+    SPACE
+    ends: i64[STACK] = empty
+    FILL_KEY
+    for i in range(lo, hi):
+        seed: u64 = u64(88172645463325252)
+        p0 = START
+        p1 = STOP
+        free = FREE
+        limit: i64 = 9223372036854775807
+        stop: i64 = p1
+        if free >= k:
+            limit = of_fill - 1
+            if of_fill == LEAST:
+                stop = p0
+        f: i64 = 0
+        begin: i64 = 0
+        done: i64 = 0
+        top: i64 = 0
+        for p in range(p0, stop):
+            KEYED
+            PUT
+            f += i64(key <= limit)
+            if f + 1 == room:
+                ends[0] = f
+                begin = 0
+                done = 0
+                top = 0
+                r = k - 1
+                SELECT
+                limit = max(KEY_AT_RANK, LEAST + 1) - 1
+                f = k
+        begin = 0
+        done = 0
+        top = 0
+        ends[0] = f
+        less: i64 = min(f, k)
+        equal: i64 = 0
+        if free > 0:
+            equal = free + 0
+            if free < k:
+                less = 0
+                for p in range(p0, p1):
+                    KEYED
+                    less += i64(key < of_fill)
+                    equal += i64(key == of_fill)
+        for r in range(0, min(less, k)):
+            SELECT
+            out = i * k + r
+            at = p0 + PLACE_AT_RANK
+            found[out] = at
+            places[out] = COORDINATE
+        t: i64 = less
+        last = min(k, less + equal)
+        c: i64 = 0
+        q: i64 = p0
+        while t < last:
+            stored: i64 = 0
+            if q < p1:
+                if AT_Q == c:
+                    stored = 1
+            if stored == 1:
+                p = q + 0
+                KEYED
+                if key == of_fill:
+                    places[i * k + t] = c
+                    found[i * k + t] = p
+                    t += 1
+                q += 1
+            else:
+                places[i * k + t] = c
+                found[i * k + t] = -1
+                t += 1
+            c += 1
+        for x in range(less + equal, k):
+            out = i * k + x
+            r = x - free
+            if r < f:
+                SELECT
+                at = p0 + PLACE_AT_RANK
+                found[out] = at
+                places[out] = COORDINATE
+            else:
+                found[out] = -1
+                places[out] = -1
+"""
+
+_RANKS = """
+def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fill: K[const], ranks: i64[const],
+                 places: i64[mut], found: i64[mut], m: i64, step: i64, n: i64, flip: i64, room: i64):
+    SPACE
+    ends: i64[STACK] = empty
+    FILL_KEY
+    for i in range(lo, hi):
+        seed: u64 = u64(88172645463325252)
+        p0 = START
+        p1 = STOP
+        free = FREE
+        f: i64 = 0
+        less: i64 = 0
+        equal: i64 = 0
+        for p in range(p0, p1):
+            KEYED
+            PUT
+            f += 1
+            less += i64(key < of_fill)
+            equal += i64(key == of_fill)
+        begin: i64 = 0
+        done: i64 = 0
+        top: i64 = 0
+        ends[0] = f
+        if free == 0:
+            less = f
+            equal = 0
+        for x in range(0, m):
+            rank = ranks[i * step + x]
+            out = i * m + x
+            if rank < 0 or rank >= f + free:
+                found[out] = -1
+                places[out] = -1
+            elif rank >= less and rank < less + equal + free:
+                skipped: i64 = 0
+                searching: i64 = 1
+                target = rank - less
+                position: i64 = -1
+                q: i64 = p0
+                while q < p1 and searching == 1:
+                    p = q + 0
+                    KEYED
+                    before = AT_Q - skipped
+                    if before > target:
+                        searching = 0
+                    elif key == of_fill:
+                        if before == target:
+                            position = q
+                            searching = 0
+                    else:
+                        skipped += 1
+                    q += 1
+                found[out] = position
+                places[out] = target + skipped
+            else:
+                r = rank if rank < less else rank - free
+                SELECT
+                at = p0 + PLACE_AT_RANK
+                found[out] = at
+                places[out] = COORDINATE
+"""
+
+_ORDER = """
+def select_order(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fill: K[const], ranks: i64[const],
+                 order: i64[mut], m: i64, n: i64, flip: i64, room: i64):
+    SPACE
+    ends: i64[STACK] = empty
+    FILL_KEY
+    for i in range(lo, hi):
+        seed: u64 = u64(88172645463325252)
+        p0 = START
+        p1 = STOP
+        free = FREE
+        f: i64 = 0
+        less: i64 = 0
+        equal: i64 = 0
+        for p in range(p0, p1):
+            KEYED
+            PUT
+            f += 1
+            less += i64(key < of_fill)
+            equal += i64(key == of_fill)
+        begin: i64 = 0
+        done: i64 = 0
+        top: i64 = 0
+        ends[0] = f
+        if m == 0:
+            for r in range(0, f):
+                SELECT
+        first: i64 = less - 1
+        second: i64 = less + equal - 1
+        for x in range(0, m + 1):
+            rank: i64 = n
+            if x < m:
+                rank = ranks[x]
+            if rank >= less and m > 0 and first >= 0:
+                r = first + 0
+                SELECT
+                first = -1
+            if rank >= less + equal + free and m > 0 and second >= 0:
+                r = second + 0
+                SELECT
+                second = -1
+            if x < m and (rank < less or rank >= less + free):
+                r = rank if rank < less else rank - free
+                SELECT
+        for r in range(0, f):
+            order[p0 + r] = p0 + PLACE_AT_RANK
+"""
+
+_SELECT = """
+if r >= done:
+    begin = max(begin, done)
+    while ends[top] <= r:
+        begin = ends[top]
+        top -= 1
+    going: i64 = 1
+    while going == 1:
+        end = ends[top]
+        if end - begin <= 16:
+            INSERTED
+            done = end
+            going = 0
+        else:
+            span = u64(end - begin)
+            seed = seed * u64(6364136223846793005) + u64(1442695040888963407)
+            i0 = begin + i64(((seed >> u64(33)) * span) >> u64(31))
+            seed = seed * u64(6364136223846793005) + u64(1442695040888963407)
+            i1 = begin + i64(((seed >> u64(33)) * span) >> u64(31))
+            seed = seed * u64(6364136223846793005) + u64(1442695040888963407)
+            i2 = begin + i64(((seed >> u64(33)) * span) >> u64(31))
+            x0 = w[i0]
+            x1 = w[i1]
+            x2 = w[i2]
+            middle = i1 if (x0 < x1) == (x1 < x2) else (i0 if (x1 < x0) == (x0 < x2) else i2)
+            PARTITIONED
+            if r < j:
+                if top + 1 < STACK:
+                    top += 1
+                ends[top] = j
+            elif r == j:
+                begin = j
+                done = j + 1
+                going = 0
+            else:
+                begin = j + 1
+"""
+
+_NARROW = {
+    "SPACE": "w: i64[room] = empty",
+    "PUT": "w[f] = (key << 32) | (p - p0)",
+    "INSERTED": """
+for e in range(begin + 1, end):  # novector
+    y = w[e]
+    g: i64 = e
+    while g > begin and w[g - 1] > y:
+        w[g] = w[g - 1]
+        g -= 1
+    w[g] = y
+""",
+    "PARTITIONED": """
+pivot = w[middle]
+w[middle] = w[begin]
+w[begin] = pivot
+j: i64 = begin + 1
+for e in range(begin + 1, end):  # novector
+    y = w[e]
+    w[e] = w[j]
+    w[j] = y
+    j += i64(y < pivot)
+j -= 1
+w[begin] = w[j]
+w[j] = pivot
+""",
+}
+"""Keys of 32 bits and the places of elements in their rows, in one integer."""
+
+_WIDE = {
+    "SPACE": "w: i64[room] = empty\nv: i64[room] = empty",
+    "PUT": "w[f] = key\nv[f] = p - p0",
+    "INSERTED": """
+for e in range(begin + 1, end):  # novector
+    y = w[e]
+    z = v[e]
+    g: i64 = e
+    while g > begin and (w[g - 1] > y or (w[g - 1] == y and v[g - 1] > z)):
+        w[g] = w[g - 1]
+        v[g] = v[g - 1]
+        g -= 1
+    w[g] = y
+    v[g] = z
+""",
+    "PARTITIONED": """
+pivot = w[middle]
+chosen = v[middle]
+w[middle] = w[begin]
+v[middle] = v[begin]
+w[begin] = pivot
+v[begin] = chosen
+j: i64 = begin + 1
+if pivot < 9223372036854775807:
+    for e in range(begin + 1, end):  # novector
+        y = w[e]
+        z = v[e]
+        w[e] = w[j]
+        v[e] = v[j]
+        w[j] = y
+        v[j] = z
+        j += i64(y < pivot + i64(z < chosen))
+else:
+    for e in range(begin + 1, end):
+        y = w[e]
+        z = v[e]
+        w[e] = w[j]
+        v[e] = v[j]
+        w[j] = y
+        v[j] = z
+        j += i64(y < pivot or z < chosen)
+j -= 1
+w[begin] = w[j]
+v[begin] = v[j]
+w[j] = pivot
+v[j] = chosen
+""",
+}
+"""Keys of 64 bits, and the places beside them."""
+
+_FLOAT_KEY = """
+bits = i64(A[p])
+size = bits & MAX
+key = (INF + 1 if size > INF else (0 if size == 0 else bits ^ ((bits >> 63) & MAX))) ^ flip
+"""
+_EXPONENT = {"f16": 5, "bf16": 8, "f32": 8, "f64": 11}
+
+
+def key_type(scalar: str) -> str:
+    """The type as which a kernel reads the elements: floats as the integers of their bits."""
+    return f"i{8 * itemsize(scalar)}" if scalar in FLOATS else "u8" if scalar == "bool" else scalar
+
+
+def first_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
+    """places[i, t], found[i, t] = coordinate and position of the t-th element of row i, t < k; position -1 where none
+    is stored.
+
+    index, crd : the types of pos and crd
+    dense : rows store all n elements, one after the other; pos and crd play no part
+    missing : unspecified elements are no elements: places and found are -1 behind the stored ones
+    long : rows may have 2**32 elements or more
+    """
+    return _kernel(_FIRST, scalar, index, crd, dense, missing, long)
+
+
+def rank_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
+    """places[i, x], found[i, x] = coordinate and position of the element of rank ranks[i * step + x], x < m, where
+    these ascend; -1 and -1 where a rank is negative or beyond the row."""
+    return _kernel(_RANKS, scalar, index, crd, dense, missing, long)
+
+
+def order_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
+    """order[p] = the position of the element that comes to p: all of a row in order, or where ranks are given, those
+    before and behind the elements of these ranks, and before and behind the fill value, on their sides."""
+    return _kernel(_ORDER, scalar, index, crd, dense, missing, long)
+
+
+def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
+    wide = long or itemsize(scalar) == 8
+    text = inlined(text, {"SELECT": _SELECT, **(_WIDE if wide else _NARROW)})
+    text = inlined(text, {"FILL_KEY": _key(scalar, "fill[0]", "of_fill", "fill_"), "KEYED": _key(scalar, "A[p]")})
+    names = {
+        "KEY_AT_RANK": "w[r]" if wide else "(w[r] >> 32)",
+        "PLACE_AT_RANK": "v[r]" if wide else "(w[r] & 4294967295)",
+        "COORDINATE": "at - p0" if dense else "i64(crd[at])",
+        "AT_Q": "(q - p0)" if dense else "i64(crd[q])",
+        "START": "i * n" if dense else "i64(pos[i])",
+        "STOP": "p0 + n" if dense else "i64(pos[i + 1])",
+        "FREE": "n * 0" if dense or missing else "n - (p1 - p0)",
+        "LEAST": "(0 - 9223372036854775807 - 1)",
+        "STACK": str(STACK),
+    }
+    for name, new in names.items():
+        text = text.replace(name, new)
+    return parse(text, K=key_type(scalar), P=index, C=crd)
+
+
+def _key(scalar: str, element: str, key: str = "key", prefix: str = "") -> str:
+    """The statements that make the key of an element."""
+    if scalar not in FLOATS:
+        signed = {"u64": " ^ (0 - 9223372036854775807 - 1)", "u32": " - 2147483648"}.get(scalar, "")
+        return f"{key} = (i64({element}){signed}) ^ flip"
+    width = 8 * itemsize(scalar)
+    largest = (1 << (width - 1)) - 1
+    infinity = ((1 << _EXPONENT[scalar]) - 1) << (width - 1 - _EXPONENT[scalar])
+    text = _FLOAT_KEY.replace("INF + 1", str(infinity + 1)).replace("INF", str(infinity)).replace("MAX", str(largest))
+    for name in ("bits", "size"):
+        text = text.replace(name, prefix + name)
+    return text.replace("A[p]", element).replace("key =", f"{key} =")
