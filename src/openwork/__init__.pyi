@@ -3010,7 +3010,7 @@ def median(x: MaskedTensor, /, *, axis: int | Sequence[int] | None = None, keepd
     -------
     Tensor, float64 for integers and bool, else the dtype of `x`; NaN where an element is NaN, or there is none
 
-    Cost: O(nse log nse); `x` is not made dense. Gradients go to the elements in the middle.
+    Cost: O(nse); `x` is not made dense. Gradients go to the elements in the middle.
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
 
     See also: quantile, nanmedian, mean.
@@ -3038,7 +3038,7 @@ def topk(x: MaskedTensor, k: int, /, *, axis: int = -1, largest: _builtins.bool 
     indices : dense Tensor, int64, same shape: `take_along_axis(x, indices, axis=axis)` is values
 
     Guarantees: equal elements are in the order of their coordinates, the unspecified ones among them; NaN is the
-    largest value. Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
+    largest value. Cost: O(nse + size of the result * log k); `x` is not made dense. Gradients go to the elements taken.
     Raises ShapeError where k is negative or beyond the extent, DTypeError for complex numbers.
 
     See also: sort, argmax.
@@ -3054,7 +3054,7 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: _builtins.bool = True, g
 def nanmedian(x: MaskedTensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _builtins.bool = False, grad: str | None = None) -> MaskedTensor:
     """The median over `axis` of the elements that are not NaN; NaN, with NumPy's warning, where none is.
 
-    Cost: O(nse log nse).
+    Cost: O(nse log of the shares).
     See also: median.
 
     Examples
@@ -3067,7 +3067,7 @@ def nanmedian(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: _
 def nanpercentile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: _builtins.bool = False, grad: str | None = None) -> MaskedTensor:
     """The elements below which `q` percent of those that are not NaN lie: `nanquantile` of `q / 100`.
 
-    Cost: O(nse log nse).
+    Cost: O(nse log of the shares).
     See also: percentile, nanquantile.
 
     Examples
@@ -3082,7 +3082,7 @@ def nanquantile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | None 
 
     NaN, with NumPy's warning, where all are NaN.
 
-    Cost: O(nse log nse).
+    Cost: O(nse log of the shares).
     See also: quantile.
 
     Examples
@@ -3095,7 +3095,7 @@ def nanquantile(x: Any, /, q: Any, *, axis: int | Sequence[int] | None = None, m
 def percentile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | None = None, method: str = 'linear', keepdims: _builtins.bool = False, grad: str | None = None) -> MaskedTensor:
     """The elements below which `q` percent of those over `axis` lie: `quantile` of `q / 100`, with its arguments.
 
-    Cost: O(nse log nse).
+    Cost: O(nse log of the shares).
     See also: quantile, median.
 
     Examples
@@ -3123,7 +3123,7 @@ def quantile(x: MaskedTensor, /, q: Any, *, axis: int | Sequence[int] | None = N
     Tensor, sparse or dense as that of `sum`, the dimensions of `q` in front: float64, or the dtype of `x` where it is
     floating and `q` a float, or the method takes elements as they are; NaN where an element is NaN, or there is none
 
-    Cost: O(nse log nse + size of the result); `x` is not made dense. Gradients go to the elements taken.
+    Cost: O((nse + size of the result) log of the shares); `x` is not made dense. Gradients go to the elements taken.
     Raises ValueError for `q` beyond 0 and 1, DTypeError for bool and complex numbers.
 
     See also: median, percentile, nanquantile.
@@ -3584,7 +3584,8 @@ def sort(x: MaskedTensor, /, *, axis: int = -1, descending: _builtins.bool = Fal
     `descending`.
 
     Guarantees: sort(sort(x)) == sort(x); a format without blocks stores as many elements as x.coalesce().
-    Cost: O(nse log nse); of a dense format O(size log size). Gradients go to where the elements came from.
+    Cost: O(nse log of the longest fibre); of a dense format O(size log size).
+    Gradients go to where the elements came from.
     Raises DTypeError for complex numbers, AxisError for an axis that is not there.
 
     See also: argsort, topk, median.
