@@ -442,6 +442,15 @@ LEVEL_SET_WORK = _tuned(
     8192, "elements", "of a level set of a triangular system from which its rows are solved in parallel",
     "some 10 microseconds of work to a start of 4; of 2,048, 8,192 and 32,768 on shuffled and banded meshes",
 )  # fmt: skip
+SELECTION_SORTED = _tuned(
+    16, "elements", "of a row's part that are put in order one by one instead of being partitioned",
+    "of 6, 10, 16 and 24 on rows of 50 and 200: within a tenth for the first k, the least for all",
+)  # fmt: skip
+SELECTION_CANDIDATES = _tuned(
+    32, "elements", "of a row kept besides twice the k that are selected",
+    "rows of some 50 elements are partitioned once",
+)  # fmt: skip
+SELECTION_PARTS = _tuned(8, "ranges", "of rows for each thread of a selection", "rows differ in length")
 _NAMES = [name for name, value in vars().items() if name.isupper() and isinstance(value, int | float)]
 TABLE: dict[str, Tuned] = dict(zip(_NAMES, _ROWS, strict=True))
 """The rows by name."""

@@ -16,13 +16,14 @@ Source: Paredes and Navarro, Optimal incremental sorting, 2006; Martinez, Partia
 
 from __future__ import annotations
 
+from .. import tuning
 from ..ir.loop import Kernel
 from ..ir.text import inlined, parse
 from ..ir.types import FLOATS, itemsize
 
 __all__ = ["MORE", "STACK", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
 
-MORE = 32
+MORE = tuning.SELECTION_CANDIDATES
 """Candidates that are kept besides twice those asked for."""
 STACK = 128
 """Ends that are kept; where there are more, what lies between the last two is put in order again."""
@@ -235,7 +236,7 @@ if r >= done:
     going: i64 = 1
     while going == 1:
         end = ends[top]
-        if end - begin <= 16:
+        if end - begin <= SORTED:
             INSERTED
             done = end
             going = 0
@@ -394,6 +395,7 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
         "FREE": "n * 0" if dense or missing else "n - (p1 - p0)",
         "LEAST": "(0 - 9223372036854775807 - 1)",
         "STACK": str(STACK),
+        "SORTED": str(tuning.SELECTION_SORTED),
     }
     for name, new in names.items():
         text = text.replace(name, new)

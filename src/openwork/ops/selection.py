@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import tuning
 from ..codegen import cache as kernels
 from ..codegen import pool
 from ..codegen.executable import Executable
@@ -26,8 +27,6 @@ from ..tensor.tensor import Tensor
 __all__ = ["Rows", "rows_of", "stored_rows"]
 
 Ints = np.ndarray[Any, np.dtype[Any]]
-PARTS = 8
-"""Ranges of rows for each thread."""
 _KERNELS = {"first": first_kernel, "ranks": rank_kernel, "order": order_kernel}
 
 
@@ -130,7 +129,7 @@ class Rows:
         long = self._longest() >= 1 << 32
         kernel = _kernel(kind, scalar, scalar_of(pos), scalar_of(crd), dense, self.missing, long)
         words = kernel.pack([pos, crd, values, fill, *arguments])
-        pool.parallel(kernel, words, self._bounds(PARTS * pool.get_num_threads()), length(values))
+        pool.parallel(kernel, words, self._bounds(tuning.SELECTION_PARTS * pool.get_num_threads()), length(values))
 
     def _bounds(self, parts: int) -> list[int]:
         shares = np.arange(parts + 1)
