@@ -40,10 +40,10 @@ def test_integers_with_a_large_fill_value_keep_their_digits_in_floats(format: st
     dense = np.array([[0, 5, LARGEST], [0, -4, 7], [LARGEST, LARGEST, 2]])
     A = ow.asarray(give(dense), format=format, fill_value=LARGEST)
     X = np.array([[1.5, 0.0], [-1.0, 2.0], [0.0, 0.0]])
-    want = {name: dense @ X for name in PRODUCTS}
+    want = dict.fromkeys(PRODUCTS, dense @ X)
     want.update({"X.T @ A.T": X.T @ dense.T, "A @ x": dense @ X[:, 0], "addmm": X + dense @ X})
     for name, product in PRODUCTS.items():
-        if library == "torch" or "torch" not in name and name != "linear":
+        if library == "torch" or ("torch" not in name and name != "linear"):
             np.testing.assert_allclose(_array(product(A, give(X))), want[name], rtol=1e-12, err_msg=name)
 
 
@@ -65,7 +65,8 @@ def test_elements_less_a_fill_value_fit_the_dtype_of_the_product(
     vector = ow.asarray(give(row), format="coo", fill_value=row[-1].item())
     for got in (vector @ give(x), give(x) @ vector):
         np.testing.assert_allclose(_array(got), row @ x, rtol=1e-3)
-        assert type(got) is type(give(x)) and got.ndim == 0
+        assert type(got) is type(give(x))
+        assert got.ndim == 0
 
 
 def test_a_fill_value_is_taken_once_from_duplicates() -> None:

@@ -8,10 +8,13 @@ from typing import Any
 
 from .. import tuning
 from ..compiler.single.factors import identity
-from ..ir.index import Assignment
+from ..ir.index import Access, Apply, Assignment, Expression
+from ..ir.types import FLOATS
 from ..storage.buffers import Array, address, cast, empty, itemsize
+from ..storage.scalars import keeps_sums
 from ..storage.storage import Storage
 from . import trace
+from .duplicates import with_sums
 from .gradient_hook import differentiable
 from .packed_coordinates import packs
 from .prepared import PreparedCall, key_of, recall, remember, sparse_operand
@@ -35,8 +38,25 @@ def _buffers(stmt: Assignment, values: Mapping[str, Any], *_: Any) -> list[Array
 def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
     """Evaluate a statement whose output is a fresh dense array of the library of `like`.
 
-    Half precision is summed in float32 and rounded once.
+    Half precision is summed in float32 and rounded once. Duplicates are summed first where that makes a difference; in
+    sums of stored floats alone a wider float makes none.
     """
+    storage = sparse_operand(values)
+    if not storage.format.is_unique and stmt.reduction == "add" and _is_factor(stmt.rhs, storage, values):
+        widens = len(values) == 1 and storage.scalar in FLOATS and out_scalar in FLOATS
+        keeps = widens or keeps_sums(storage.scalar, out_scalar)
+        return with_sums(lambda v: _contract(stmt, v, out_scalar, like), values, storage, keeps)
+    return _contract(stmt, values, out_scalar, like)
+
+
+def _is_factor(e: Expression, s: Storage, values: Mapping[str, Any]) -> bool:
+    """Whether an expression is a product of which the storage is a factor."""
+    if isinstance(e, Apply):
+        return e.op == "mul" and any(_is_factor(a, s, values) for a in e.args)
+    return isinstance(e, Access) and values[e.tensor] is s
+
+
+def _contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
     scalar = compute_scalar(out_scalar)
     storage = sparse_operand(values)
     if scalar != out_scalar and packs(storage):

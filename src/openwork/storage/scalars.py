@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import DTypeError
 
-__all__ = ["IntegerRangeError", "given_number", "largest", "python_scalar", "rounds"]
+__all__ = ["IntegerRangeError", "given_number", "keeps_sums", "largest", "python_scalar"]
 
 _LARGEST = {
     "f16": float(np.finfo("f2").max), "bf16": (2 - 2**-7) * 2.0**127, "f32": float(np.finfo("f4").max),
@@ -70,6 +70,11 @@ def python_scalar(value: Any, scalar: str) -> Any:
     return int(value)
 
 
-def rounds(scalar: str, other: str) -> bool:
-    """Whether a conversion from one scalar type to another is not additive, as it truncates or maps to bool."""
-    return other == "bool" or (scalar[0] in "fbc" and other[0] in "iu")
+def keeps_sums(scalar: str, other: str) -> bool:
+    """Whether a conversion from one scalar type to another is additive: of integers, modulo a power of 2, to no more
+    bits, of real to complex numbers of the same precision."""
+    if scalar == other:
+        return True
+    if scalar[0] in "iu" and other[0] in "iu":
+        return int(scalar[1:]) >= int(other[1:])
+    return (scalar, other) in (("f32", "c64"), ("f64", "c128"))

@@ -14,13 +14,14 @@ from ..late import late
 from ..runtime.check import check, renewed
 from ..runtime.conversion.convert import convert
 from ..runtime.conversion.iso import own_value
+from ..runtime.duplicates import summed_as
 from ..runtime.formats import dense_format, promises_less, resolve_format
 from ..runtime.library_errors import sized
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
 from ..storage.iso import alive, lent, spread
 from ..storage.recorded import is_recorded
-from ..storage.scalars import python_scalar, rounds
+from ..storage.scalars import python_scalar
 from ..storage.slot_copies import Native, when_native
 from ..storage.storage import Storage
 from ..storage.watch import NOTHING, read_only
@@ -286,8 +287,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
                 raise DTypeError(
                     f"astype: {self.dtype} to {dtype} would drop the imaginary part\n  help: take the real part first"
                 )
-            if not storage.format.is_unique and rounds(storage.scalar, scalar):
-                return self.coalesce().astype(dtype, device=device)  # the parts of an element are rounded together
+            storage = summed_as(storage, scalar)
             n = buffers.length(storage.values)
             values = spread(buffers.cast(storage.values[: 1 if storage.is_iso else n], scalar), n)
         result = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))

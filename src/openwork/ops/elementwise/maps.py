@@ -17,7 +17,8 @@ from ...integers import common_shape
 from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...runtime.contract import sample
-from ...runtime.conversion.remap import canonical, has_gaps
+from ...runtime.conversion.remap import has_gaps
+from ...runtime.duplicates import is_finite, summed
 from ...runtime.float_errors import report, report_dense, report_integers
 from ...runtime.gradient_hook import differentiable, rule
 from ...runtime.single_operand import bind_operands, prepare, run
@@ -27,7 +28,7 @@ from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
 from ...storage.iso import alive, spread
 from ...storage.recorded import is_batched, is_recorded
-from ...storage.scalars import python_scalar
+from ...storage.scalars import keeps_sums, python_scalar
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...storage.structure import keep
@@ -70,7 +71,7 @@ def unary(op: str, t: Tensor) -> Tensor:
 
     if is_lazy(t):
         return defer("elementwise", op, partial(_unary_of_computed, op), (t,))  # type: ignore[return-value]
-    s = _unique_storage(t, op in _LINEAR_UNARY and not t.fill_value)
+    s = _unique_storage(t, op in _LINEAR_UNARY and not t.fill_value and t._storage.scalar != "bool")
     call = apply if has_gaps(s) else apply_with_warnings
     x = s.values
     if type(x) is np.ndarray:
@@ -117,9 +118,7 @@ def _unary_of_computed(op: str, x: Any) -> Any:
 
 def _unique_storage(t: Tensor, keep: bool) -> Storage:
     """The storage of `t`, duplicates summed unless they may be kept: CSR stays CSR."""
-    if keep or t.format.is_unique:
-        return t._storage
-    return t.asformat(canonical(t.format))._storage
+    return t._storage if keep else summed(t._storage)
 
 
 def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
@@ -236,7 +235,7 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool) -> Tensor:
         return recorded
     if not t.ndim and is_torch(number_operand):  # of rank 1 as the value's buffer: torch's rule of dtypes reads ranks
         number_operand = number_operand.reshape(1)
-    s = _unique_storage(t, linear)
+    s = _unique_storage(t, linear and _scales_duplicates(op, values, number_operand, left))
     call = apply if has_gaps(s) else apply_with_warnings
     zero_stays = zero_annihilates and linear
     if zero_stays:
@@ -255,6 +254,9 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool) -> Tensor:
         values = values if len(values) == len(s.values) else spread(values, len(s.values))
     else:
         values = _on_values(s, lambda v: call(op, v, number_operand) if left else call(op, number_operand, v))
+    if not s.format.is_unique and not is_finite(values):
+        t = Tensor._from_storage(summed(s))
+        return _with_scalar(op, t if left else a, b if left else t, zero_annihilates)
     result = s.with_values(values, python_scalar(0, scalar_of(values)) if zero_stays else fill)
     if call is not apply and number and s is t._raw_storage:
         keep_scaling(op, s, number_operand, left, result)
@@ -262,6 +264,17 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool) -> Tensor:
         pair: tuple[Expression, Expression] = (Access("A", ()), Literal(number_operand))
         report(Apply(op, pair if left else pair[::-1]), {"A": tuple(range(t.ndim))}, {"A": s}, result)
     return Tensor._from_storage(result)
+
+
+def _scales_duplicates(op: str, values: Any, number: Any, left: bool) -> bool:
+    """Whether values times or by a number keep sums: their type does, and the number is neither infinite nor NaN, nor
+    a divisor of 0."""
+    size = abs(number)
+    if not (size < float("inf") and (size > 0 or op == "mul")):
+        return False
+    few = values[:0]
+    result = apply(op, few, number) if left else apply(op, number, few)
+    return keeps_sums(scalar_of(values), scalar_of(result))
 
 
 def cached_fill(s: Storage, key: Any, compute: Callable[[], Any]) -> Any:
@@ -313,7 +326,8 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     shape = common_shape(user_name(op), (t.shape, tuple(array.shape)))
     if shape != t.shape:
         t = broadcast_to(t, shape)
-    s = _unique_storage(t, op in ("mul", "div") and left and not t.fill_value)
+    linear = op in ("mul", "div") and left and not t.fill_value
+    s = _unique_storage(t, linear and keeps_sums(t._storage.scalar, _result_scalar(op, t._storage, array, left)))
     keeps_structure = not s.fill_value and (op == "mul" or (op in ("div", "floordiv", "mod") and left))
     new_dims = len(shape) - array.ndim
     dims = tuple(new_dims + d for d in range(array.ndim) if array.shape[d] != 1)
@@ -325,6 +339,9 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     keep_few(s, array)
     if keeps_structure:
         result_storage = sample(stmt, {"A": s, "D": strided(squeezed)}, scalar)
+        if not s.format.is_unique and not is_finite(result_storage.values):
+            s = summed(s)
+            result_storage = sample(stmt, {"A": s, "D": strided(squeezed)}, scalar)
         result_storage = result_storage if zero_annihilates else add_nonfinite(op, result_storage, s.scalar, array)
         if isinstance(array, np.ndarray) and result_storage.scalar[0] in "iu":
             report_integers(pair, {"A": s, "D": array}, numpy_dtype(result_storage.scalar))

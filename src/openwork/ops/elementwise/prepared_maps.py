@@ -145,6 +145,8 @@ def keep_scaling(op: str, s: Storage, number: Any, left: bool, result: Storage) 
         return
     if s.fill_value != 0 or str(result.fill_value) != str(s.fill_value) or result.scalar != s.scalar:
         return
+    if not s.format.is_unique:  # whether duplicates are summed first depends on the numbers
+        return
     if is_numpy or _suits(s.values, result.values):
         keep(s.plans.maps, (op, left), PreparedScaling(op, left, s.values))
 

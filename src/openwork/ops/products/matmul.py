@@ -16,7 +16,7 @@ from ...late import late
 from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.prepared import prepared_product
-from ...runtime.conversion.remap import canonical
+from ...runtime.duplicates import summed
 from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import operation
 from ...runtime.outer_ranges import STEP
@@ -223,8 +223,7 @@ def _filled_product(storage: Storage, array: Array, left: bool) -> Array:
     values less f would lose their digits, ranges of the tensor are dense in turn: O(size) time, and memory for a range.
     Of duplicates, f is subtracted from the sum.
     """
-    if not storage.format.is_unique:
-        storage = Tensor._from_storage(storage).asformat(canonical(storage.format))._storage
+    storage = summed(storage)
     fill = storage.fill_value
     scalar = promote((storage.scalar, scalar_of(array)), library_of(array))
     counted = "i64" if scalar == "bool" else scalar

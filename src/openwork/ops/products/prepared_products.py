@@ -68,6 +68,8 @@ def remember_product(
 
     left : whether the storage is the first operand
     """
+    if not storage.format.is_unique:  # whether duplicates are summed first depends on the numbers
+        return
     if not is_torch(array):
         _remember_numpy(stmt, values, scalar, storage, array, result, (*key, left))
     elif storage.library == "torch":

@@ -23,7 +23,7 @@ from ...runtime import trace
 from ...runtime.contract import contract, sample
 from ...runtime.contraction.prepared import prepared_product
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
-from ...runtime.conversion.remap import canonical
+from ...runtime.duplicates import summed, summed_as
 from ...runtime.prepared_reductions import DenseResult, Result, prepared_reduction
 from ...runtime.promote import promote
 from ...runtime.strided import strided
@@ -116,30 +116,27 @@ def _bind_operands(
     Raises UnsupportedError for fill values that do.
     """
     like = next((x for x in operands if not isinstance(x, Tensor)), None)
-    values = [_one_value_each(x, ring)._storage if isinstance(x, Tensor) else x for x in operands]
+    walks = ring.name == "plus_times" and all(step.route in (Route.WALK, Route.FOLD) for step in plan.steps)
+    values = [(x._storage if walks else summed(x._storage)) if isinstance(x, Tensor) else x for x in operands]
     scalars = tuple(x.scalar if isinstance(x, Storage) else scalar_of(x) for x in values)
     scalar = ring.result(promote(scalars, library_of(values[0].values if like is None else like)))
     cast_all = any(step.estimate is not None for step in plan.steps)
     stores = [step.statement for step in plan.steps if step.route is Route.STORE]
-    summed = plan.summed.union([x.tensors[0] for x in stores if x.lhs.tensor in plan.summed])
+    in_sums = plan.summed.union([x.tensors[0] for x in stores if x.lhs.tensor in plan.summed])
     bound: dict[str, Any] = {}
     for k, (term, x) in enumerate(zip(inputs, values, strict=True)):
-        is_alone = len(inputs) == 1 or (f"T{k}" in summed and ring.dtype in ("promote", "bool"))
+        is_alone = len(inputs) == 1 or (f"T{k}" in in_sums and ring.dtype in ("promote", "bool"))
         if isinstance(x, Storage):
             x = absent(x, ring, scalar, what)
             cast_now = is_alone or (cast_all and ring.dtype == "promote")
             bound[f"T{k}"] = Term(term, _cast(x, scalar) if cast_now else x)
         else:
-            bound[f"T{k}"] = term, cast(x, scalar) if is_alone or cast_all or f"T{k}" in summed else x
+            bound[f"T{k}"] = term, cast(x, scalar) if is_alone or cast_all or f"T{k}" in in_sums else x
     return bound
 
 
-def _one_value_each(x: Tensor, ring: Semiring) -> Tensor:
-    """The operand with what stands at one coordinate summed, unless the semiring does that."""
-    return x if x.format.is_unique or ring.name == "plus_times" else x.asformat(canonical(x.format))
-
-
 def _cast(s: Storage, scalar: str) -> Storage:
+    s = summed_as(s, scalar)
     return s if s.scalar == scalar else s.with_values(cast(s.values, scalar), python_scalar(s.fill_value, scalar))
 
 

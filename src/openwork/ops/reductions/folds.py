@@ -21,6 +21,7 @@ from ...ir.index import Access, Apply, Assignment
 from ...ir.types import COMPLEX, FLOATS
 from ...runtime import trace
 from ...runtime.contract import contract
+from ...runtime.duplicates import summed
 from ...runtime.full_sum import by_library, is_short, total
 from ...runtime.gradient_hook import differentiable
 from ...runtime.prepared_reductions import (
@@ -37,7 +38,7 @@ from ...runtime.prepared_reductions import (
 )
 from ...runtime.promote import accumulator
 from ...storage.buffers import Array, cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of
-from ...storage.scalars import python_scalar
+from ...storage.scalars import keeps_sums, python_scalar
 from ...storage.storage import LARGEST, Storage
 from ...storage.structure import keep
 from ...tensor.lazy import defer, is_lazy
@@ -169,7 +170,7 @@ def _remember_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tup
 
 def _of_all(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> PreparedReduction | None:
     """The prepared reduction of all values, in the scalar type; None where it is another one of all elements."""
-    if len(axes) != len(s.shape) or s.device != "cpu":
+    if len(axes) != len(s.shape) or s.device != "cpu" or not (s.format.is_unique or keeps_sums(s.scalar, scalar)):
         return None
     if op == "mean":
         sums, count = _of_all("sum", s, axes, accumulation_type(s.scalar)), math.prod(s.shape)
@@ -208,7 +209,7 @@ def _prepared_total(op: str, s: Storage, scalar: str) -> Total | None:
     if op not in _UFUNCS or not by_library(scalar, scalar, s.values) or "bf16" in (scalar, s.scalar):
         return None
     if op == "sum":
-        suits = not s.fill_value and (s.format.is_unique or s.scalar != "bool")
+        suits = not s.fill_value and (s.format.is_unique or (s.scalar != "bool" and keeps_sums(s.scalar, scalar)))
         return Total(_UFUNCS[op], numpy_dtype(scalar)) if suits else None
     if not s.format.is_unique or not s.nse or s.scalar in COMPLEX:
         return None
@@ -331,8 +332,8 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     prepared: Reduction | TorchReduction | Filled | None = s.plans.reductions.get((op, axes, scalar))
     if prepared is not None and prepared.valid and not trace.active() and (again := prepared(s)) is not None:
         return again
-    if not t.format.is_unique and (op != "sum" or s.fill_value or s.scalar == "bool"):
-        s = t.coalesce()._storage
+    if op != "sum" or s.fill_value or s.scalar == "bool" or not keeps_sums(s.scalar, scalar):
+        s = summed(s)
     if s.scalar in COMPLEX and op in ("min", "max"):
         raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
     if s.scalar in COMPLEX and scalar not in COMPLEX:
