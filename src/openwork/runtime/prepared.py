@@ -165,7 +165,7 @@ def _on_lines(problem: Problem, name: str, driver: Storage) -> bool:
     if unit is None or not view.shape or is_torch(view.owner) or not view.packed:
         return False
     row = view.shape[unit] * itemsize(view.scalar)
-    return row % LINE == 0 and view.nbytes > row and length(driver.values) * row >= REUSED * view.nbytes
+    return bool(row % LINE == 0 and view.nbytes > row and length(driver.values) * row >= REUSED * view.nbytes)
 
 
 def _without_arrays(problem: Problem) -> Problem:
