@@ -8,10 +8,14 @@ import re
 import subprocess
 import sys
 from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from kernel_mutants import fuelled, mutants
+from views import LAYOUTS, REPEATED, TORCH_LAYOUTS, numpy_view, torch_view
 
 from openwork.checked import Address, bounded_address
 from openwork.codegen.checked import compile_checked
@@ -23,6 +27,7 @@ from openwork.ir.interpret import run as interpret
 from openwork.ir.loop import Kernel
 from openwork.ir.printer import show
 from openwork.ir.text import parse
+from openwork.runtime import strided
 from openwork.runtime.kernel_text import build_kernel
 
 SPMV = "y[i] += A[i, j] * x[j]"
@@ -132,6 +137,81 @@ def test_views_count_from_their_own_ends() -> None:
     assert bounded_address(whole[:0], 64).bounds(8) == (0, 0)
 
 
+VIEWS = [("numpy", how) for how in (*LAYOUTS, *REPEATED)] + [("torch", how) for how in (*TORCH_LAYOUTS, *REPEATED)]
+
+
+def view_of(dense: Any, library: str, how: str) -> strided.Strided:
+    """A matrix, or a vector, of a library in a layout, as kernels are given it."""
+    return strided.strided(numpy_view(dense, how) if library == "numpy" else torch_view(torch.from_numpy(dense), how))
+
+
+@pytest.mark.parametrize(("library", "how"), VIEWS)
+def test_strides_that_leave_a_view(library: str, how: str) -> None:
+    k = kernel("def k(x: f64[const], y: f64[mut], s: i64, n: i64):\n    for i in range(n):\n        y[0] += x[i * s]\n")
+    view = view_of(np.arange(60.0).reshape(12, 5), library, how)
+    reach = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
+    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    own, compiled = view.strides[0], compile_checked(k)
+    refused = 0
+    for stride in (own, -own, 2 * own, own + 1, own - 1, 0, 1, 10**6, -(10**6)):
+        words = compiled.pack([view.owner, np.zeros(1), stride, 12])
+        if low <= 11 * stride <= high:
+            assert compiled.run(words) == 0
+        else:
+            refused += 1
+            with pytest.raises(CompilerBug, match=r"index -?\d+ of x, which has \d+ elements"):
+                compiled.run(words)
+    assert refused >= 2
+
+
+WRONG_STRIDES = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import json
+import numpy as np, openwork as ow
+from dataclasses import replace
+from openwork.errors import CompilerBug
+from openwork.ir.index_text import parse
+from openwork.runtime.contract import contract
+from test_checked import VIEWS, view_of
+A = ow.random((96, 96), 0.3, format="csr", rng=0)
+a, rng = A.to_numpy(), np.random.default_rng(0)
+refused = {}
+for text, shape, oracle in (
+    ("y[i,k] += A[i,j] * X[j,k]", (96, 8), lambda x: a @ x),
+    ("y[i,k] += A[i,j] * X[k,j]", (8, 96), lambda x: a @ x.T),
+    ("y[i] += A[i,j] * X[j]", (96,), lambda x: a @ x),
+):
+    stmt, dense = parse(text), rng.random(shape)
+    for library, how in VIEWS:
+        view = view_of(dense, library, how)
+        want = oracle(np.array(view.owner))
+        def run(strides):
+            "What a kernel gives of the view, read with these strides."
+            got = contract(stmt, {"A": A._storage, "X": replace(view, strides=strides)}, "f64", view.owner)
+            np.testing.assert_allclose(np.array(got), want)
+        run(view.strides)
+        for dim, stride in enumerate(view.strides):
+            for wrong in (2 * stride, stride + 1, stride // 2, -stride, stride - 8):
+                try:
+                    run((*view.strides[:dim], wrong, *view.strides[dim + 1 :]))
+                except CompilerBug as error:
+                    refused.setdefault(f"{text} {library} {how}", str(error))
+print(json.dumps(refused))
+"""
+
+
+def test_wrong_strides_give_no_wrong_values() -> None:
+    """An operand read with other strides than its own is packed, which needs none, or refused, even where what is read
+    lies between the ends of its memory."""
+    refused = json.loads(in_checked_mode(WRONG_STRIDES, str(Path(__file__).parent)))
+    for library, how in VIEWS:
+        message = refused[f"y[i] += A[i,j] * X[j] {library} {how}"]
+        assert re.match(
+            r"checked kernel drive: stride -?\d+ of dimension 0 of X, whose elements lie -?\d+ apart\n", message
+        )
+
+
 def test_an_address_without_a_length_is_refused() -> None:
     compiled = compile_checked(kernel("def k(y: f64[mut]):\n    y[0] = 1.0\n"), "the key")
     with pytest.raises(CompilerBug, match="the length of buffer y is not known\n  key: the key"):
@@ -218,9 +298,10 @@ def test_lines_are_those_of_the_text_and_the_text_is_the_same(fmt: str) -> None:
     assert plain.loops == show(k)
 
 
-def in_checked_mode(script: str, *flags: str) -> str:
+def in_checked_mode(script: str, *arguments: str) -> str:
     env = {**os.environ, "OPENWORK_CHECKED": "1"}
-    done = subprocess.run([sys.executable, *flags, "-c", script], capture_output=True, text=True, env=env, check=False)
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

@@ -2,7 +2,8 @@
 
 With `OPENWORK_CHECKED=1` every address that a kernel is given is an `Address`: an integer, and the ends of the array
 that it points into. Sums keep the ends, so that whatever route an address takes to a kernel, the length comes with
-it, and the kernel's code compares every index with it (`codegen.checked`). Without the variable nothing of this runs.
+it, and the kernel's code compares every index with it (`codegen.checked`). The address of an array also keeps its
+strides, which are those that a kernel must be given for it. Without the variable nothing of this runs.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ CHECKED = os.environ.get("OPENWORK_CHECKED", "").lower() not in ("", "0", "off",
 
 
 class Address(int):
-    """The address of an element; the memory that belongs to its array is [low, high)."""
+    """The address of an element; the memory that belongs to its array is [low, high).
+
+    `steps` are the array's strides, in elements, where it is the address of its first, None along dimensions of one.
+    """
 
     low: int
     high: int
+    steps: tuple[float | None, ...] | None
 
-    def __new__(cls, where: int, low: int, high: int) -> Address:
+    def __new__(cls, where: int, low: int, high: int, steps: tuple[float | None, ...] | None = None) -> Address:
         made = super().__new__(cls, where)
-        made.low, made.high = low, high
+        made.low, made.high, made.steps = low, high, steps
         return made
 
     def __add__(self, other: int, /) -> Address:
@@ -49,7 +54,8 @@ def bounded_address(x: Any, where: int) -> Address:
         reach = [(n - 1) * step for n, step in zip(x.shape, steps, strict=True)]
         low += sum(r for r in reach if r < 0)
         high += sum(r for r in reach if r > 0) + x.itemsize
-    return Address(where, low, high)
+    strides = tuple(step / x.itemsize if n > 1 else None for n, step in zip(x.shape, steps, strict=True))
+    return Address(where, low, high, strides)
 
 
 def bounded(address: Callable[[Any], int]) -> Callable[[Any], int]:

@@ -54,6 +54,7 @@ class CheckedExecutable(Executable):
         for param, word in zip(self.params, words, strict=True):
             if isinstance(param, Buffer):
                 numbers += self._ends(param, word)
+        self._check_strides(words)
         numbers += [ctypes.addressof(_RECORD), self.number]
         return struct.pack(f"={len(numbers)}q", *numbers)
 
@@ -65,6 +66,39 @@ class CheckedExecutable(Executable):
                 f"checked kernel {self.name}: the length of buffer {param.name} is not known\n  key: {self.key}"
             )
         return 0, 0
+
+    def _check_strides(self, words: Sequence[int]) -> None:
+        """Raise CompilerBug for a stride that is not that of the array whose elements it counts.
+
+        Where all dimensions of an array but one have strides, those of that one are 1.
+        """
+        for at, buffer in self._read:
+            steps = getattr(words[at], "steps", None)
+            if steps is None or len(self._strides[buffer.name]) < len(steps) - 1:
+                continue
+            for dim, step in enumerate(steps):
+                place = self._strides[buffer.name].get(dim)
+                stride = 1 if place is None else words[place]
+                if step not in (None, stride):
+                    raise CompilerBug(
+                        f"checked kernel {self.name}: stride {stride} of dimension {dim} of {buffer.name}, whose"
+                        f" elements lie {step:g} apart\n  key: {self.key}"
+                    )
+
+    @cached_property
+    def _read(self) -> list[tuple[int, Buffer]]:
+        """The buffers that are only read, with the numbers of their parameters."""
+        return [(k, p) for k, p in enumerate(self.params) if isinstance(p, Buffer) and not p.mutable]
+
+    @cached_property
+    def _strides(self) -> dict[str, dict[int, int]]:
+        """The number of the parameter that is a dimension's stride, by the dimension, by the name of the buffer."""
+        found: dict[str, dict[int, int]] = {p.name: {} for _, p in self._read}
+        for k, p in enumerate(self.params):
+            name, _, dim = p.name.rpartition("_stride")
+            if name in found:
+                found[name][int(dim)] = k
+        return found
 
     def pack(self, args: Sequence[Any]) -> list[int]:
         bounded = [

@@ -101,7 +101,7 @@ def _order(x: torch.Tensor, last: int | None) -> Order | None:
 
 def _packed(x: torch.Tensor, order: Order | None) -> torch.Tensor:
     """The operand with the last dimension of the order contiguous: a copy, as `strided.contiguous_along` makes it."""
-    return x if order is None else x.permute(order[0]).contiguous()
+    return x if order is None else x.permute(order[0]).contiguous().permute(order[1])
 
 
 def _checked_address(x: torch.Tensor) -> int:
