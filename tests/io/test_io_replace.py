@@ -18,7 +18,8 @@ import pytest
 
 import openwork as ow
 from openwork.faults import injected, nth
-from openwork.io.shared.replace import PREFIX, replacing
+from openwork.io.shared.leftovers import PREFIX
+from openwork.io.shared.replace import replacing
 
 NAMES = ["t.mtx", "t.mtx.gz", "t.mtx.bz2", "t.mtx.xz", "t.tns", "t.tns.gz", "t.rb", "t.rb.gz", "t.npz"]
 
@@ -203,7 +204,7 @@ def write_without_end(folder: Path, states: list[ow.Tensor], ready: int) -> None
             os.write(ready, b"!")
 
 
-KILLED = ["t.mtx", "t.mtx.gz", "t.tns", "t.rb", "t.npz"]
+KILLED = ["t.mtx", "t.mtx.gz", "t.tns", "t.rb", "t.npz", "t.ow"]
 
 
 def kill_while_writing(folder: Path, kills: int, seed: int) -> int:
@@ -237,13 +238,13 @@ def kill_while_writing(folder: Path, kills: int, seed: int) -> int:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_killed_while_writing(tmp_path: Path) -> None:
-    assert kill_while_writing(tmp_path, 4, seed=0) == 20
+    assert kill_while_writing(tmp_path, 4, seed=0) == 24
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_killed_a_hundred_times_while_writing(tmp_path: Path) -> None:
-    assert kill_while_writing(tmp_path, 100, seed=1) == 500
+    assert kill_while_writing(tmp_path, 100, seed=1) == 600
 
 
 FULL_DISK = """

@@ -7,6 +7,7 @@ libraries compare it with every chunk that they read, and say that one is damage
 from __future__ import annotations
 
 import lzma
+import math
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -54,6 +55,8 @@ class Chunked:
                     self._fail(index, "the chunk is missing")
         try:
             return self.item[key]
+        except FileFormatError:
+            raise
         except _DECODING_ERRORS as error:
             for index, part in self._chunks(key):
                 try:
@@ -61,6 +64,12 @@ class Chunked:
                 except _DECODING_ERRORS as found:
                     self._fail(index, f"the data is corrupt ({found})")
             raise FileFormatError(f"{self.place}: not readable ({error})") from None
+
+    def count(self) -> int:
+        """The number of its chunks."""
+        if not self.shape or not self.item.chunks or not all(self.item.chunks):
+            return 1
+        return math.prod(-(-n // int(size)) for n, size in zip(self.shape, self.item.chunks, strict=True))
 
     def _chunks(self, key: Any) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Indices and ranges of the chunks that hold what a key asks for."""

@@ -24,6 +24,7 @@ from ..shared.replace import replacing_name
 from ..shared.tensors import check_matrix
 from ..shared.unpack import open_regular
 from .chunked import Chunked, chunk_shape
+from .hdf5_chunks import refuse_bombs, refuse_filters
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -33,9 +34,8 @@ __all__ = [
     "write_tenx",
 ]  # fmt: skip
 
-_FILTERS = (1, 2, 3, 4, 32000)
-"""deflate, shuffle, checksum, szip, lzf."""
 _DEPTH = 32
+_AT_ONCE = 8
 _CHUNK = 1 << 17
 """Elements of a chunk: 1 MiB of doubles, as much as HDF5 keeps of a dataset for the next read."""
 _SMALL = 1 << 17
@@ -216,15 +216,14 @@ class Hdf5:
     def dataset(self, group: Any, key: str) -> Chunked:
         """A dataset of numbers in this file, of which nothing is loaded."""
         item, where = self._of_numbers(group, key, self._h5py.Dataset, "dataset")
-        layout = item.id.get_create_plist()
         if item.shape is None:
             self.fail(f"{where} has no shape")
         if item.is_virtual or item.external:
             self.fail(f"{where} has its values in other files, which are not read")
-        filters = [layout.get_filter(k)[0] for k in range(layout.get_nfilters())]
-        if len(set(filters)) < len(filters) or not set(filters) <= set(_FILTERS):
-            self.fail(f"{where} has the filters {filters}; known, each once: {_FILTERS}")
-        return Chunked(item, f"{self.name}: {where}")
+        place = f"{self.name}: {where}"
+        refuse_filters(item, place)
+        refuse_bombs(item, place, self._ratio)
+        return Chunked(item, place)
 
     def _of_numbers(self, group: Any, key: str, kind: Any, what: str) -> tuple[Any, str]:
         """A group's member of this kind, whose values are numbers, and its place for messages."""
@@ -241,6 +240,7 @@ class Hdf5:
         chunked = self.dataset(group, key)
         item, kind = chunked.item, chunked.dtype
         chunk = int(np.prod(item.chunks, dtype=np.float64)) * kind.itemsize if item.chunks else 0
+        chunk *= min(_AT_ONCE, chunked.count())  # those that a library has in memory together
         self._stored_bytes += self.stored_bytes(item)
         share = 1.0 if part is None or not item.shape[0] else (part.stop - part.start) / item.shape[0]
         self._loaded_bytes += max(int(item.nbytes * share), chunk)

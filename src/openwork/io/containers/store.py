@@ -7,14 +7,14 @@ buffers as they are in memory, little-endian. They are appended to in pieces, so
 
 from __future__ import annotations
 
+import io
 import os
 import re
-import stat
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,6 +28,7 @@ from ...interruptible import here
 from ...storage.buffers import numpy_dtype, to_numpy
 from ...storage.file_pages import mapped_file
 from ..shared import limits
+from ..shared.folder import Folder, read_whole
 from ..shared.records import Array, Buffers, Header, Options, Progress
 from ..shared.replace import replacing_folder
 from .store_header import BLOCK, HEADER, Stored, StoreHeader, read_header, spelled, text_of
@@ -158,20 +159,36 @@ def _is_own(folder: str) -> bool:
         return begins and all(_OWN.fullmatch(e.name) and not e.is_dir(follow_symlinks=False) for e in entries)
 
 
+@contextmanager
+def _opened(path: Path_) -> Iterator[tuple[StoreHeader, dict[str, io.FileIO]]]:
+    """The header of a store and the open files of its buffers, all of one write."""
+    _refuse_byte_order(path)
+    with ExitStack() as files:
+
+        def all_of(folder: Folder) -> tuple[StoreHeader, dict[str, io.FileIO]]:
+            files.close()  # those of a store that was replaced meanwhile
+            found = read_header(folder)
+            return found, {name: files.enter_context(_file(folder, name, b)) for name, b in found.buffers.items()}
+
+        try:
+            opened = read_whole(path, all_of)
+        except NotADirectoryError:
+            raise FileFormatError(f"{os.fspath(path)}: a store .ow is a folder, this is a file") from None
+        yield opened
+
+
 def read(path: Path_, options: Options = Options()) -> Buffers:  # noqa: B008
     """The buffers of a store in memory, compared with their checksums."""
-    _refuse_byte_order(path)
-    found = read_header(path)
     arrays: dict[str, Array] = {}
-    total, done = sum(b.nbytes for b in found.buffers.values()), 0
-    for name, stored in found.buffers.items():
-        with _opened(path, name, stored) as file:
-            limits.refuse_holes(os.path.join(path, f"{name}.bin"), file.fileno())
+    with _opened(path) as (found, files):
+        total, done = sum(b.nbytes for b in found.buffers.values()), 0
+        for name, stored in found.buffers.items():
+            limits.refuse_holes(os.path.join(path, f"{name}.bin"), files[name].fileno())
             array: Array = np.empty(stored.length, stored.dtype)
             view = memoryview(array.view(np.uint8).data)
             for block, checksum in enumerate(stored.checksums):
                 part = view[block * BLOCK : (block + 1) * BLOCK]
-                if file.readinto(part) != len(part) or zlib.crc32(part) != checksum:
+                if files[name].readinto(part) != len(part) or zlib.crc32(part) != checksum:
                     _refuse_block(path, name, block, len(part), checksum, zlib.crc32(part))
                 done += len(part)
                 if options.progress is not None:
@@ -192,15 +209,14 @@ class MappedStore:
     """A store whose files are mapped, and whose blocks are compared with their checksums when that is asked for."""
 
     def __init__(self, path: Path_) -> None:
-        _refuse_byte_order(path)
-        self._path, self._header = path, read_header(path)
+        self._path = path
         self._arrays: dict[str, Array] = {}
         self._verified: set[tuple[str, int]] = set()
-        for name, stored in self._header.buffers.items():
-            with _opened(path, name, stored) as file:
+        with _opened(path) as (self._header, files):
+            for name, stored in self._header.buffers.items():
                 self._arrays[name] = np.empty(0, stored.dtype)
                 if stored.length:
-                    self._arrays[name] = np.frombuffer(mapped_file(file), stored.dtype, stored.length)
+                    self._arrays[name] = np.frombuffer(mapped_file(files[name]), stored.dtype, stored.length)
 
     def record(self) -> Buffers:
         """The description of the tensor, and its buffers."""
@@ -235,23 +251,25 @@ class MappedStore:
 
 def header(path: Path_) -> Header:
     """Shape, dtype and number of values, of which none is read."""
-    found = read_header(path)
+    found = read_whole(path, read_header)
     name = str(numpy_dtype(found.scalar)) if found.scalar != "bf16" else "bfloat16"
     return Header(f"ow, {found.format}", found.shape, name, entries=found.buffers["values"].length)
 
 
-def _opened(path: Path_, name: str, stored: Stored) -> Any:
-    """A buffer's file, which is a regular one, no link, of the length that the header says."""
-    place = os.path.join(path, f"{name}.bin")
+def _file(folder: Folder, name: str, stored: Stored) -> io.FileIO:
+    """A buffer's file, of the length that the header says."""
+    place = folder.place(f"{name}.bin")
     try:
-        status = os.lstat(place)
+        file = folder.open(f"{name}.bin")
     except FileNotFoundError:
         raise FileFormatError(f"{place}: the file is missing, which {HEADER} names") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise FileFormatError(f"{place}: not a regular file")
-    if status.st_size != stored.nbytes:
-        raise FileFormatError(f"{place}: {status.st_size} bytes; {HEADER} says {stored.nbytes}: it was cut or changed")
-    return open(place, "rb", buffering=0)
+    except IsADirectoryError:
+        raise FileFormatError(f"{place}: not a regular file") from None
+    size = os.fstat(file.fileno()).st_size
+    if size != stored.nbytes:
+        file.close()
+        raise FileFormatError(f"{place}: {size} bytes; {HEADER} says {stored.nbytes}: it was cut or changed")
+    return file
 
 
 def _refuse_block(path: Path_, name: str, block: int, size: int, expected: int, got: int) -> NoReturn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from ...format import format as parse
 from ...format.format import Format
 from ...storage.buffers import SCALARS, numpy_dtype
 from ...storage.scalars import python_scalar
+from ..shared.folder import Folder
 
 __all__ = ["BLOCK", "HEADER", "StoreHeader", "Stored", "read_header", "spelled", "text_of"]
 
@@ -27,7 +27,6 @@ VERSION = 1
 _MAX_HEADER = 1 << 28
 _MAX_FORMAT_TEXT = 4096
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-Path_ = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +62,13 @@ def spelled(format: Format, shape: tuple[int, ...], scalar: str, fill_value: Any
     return _text({**body, "crc32": zlib.crc32(_text(body))})
 
 
-def read_header(path: Path_) -> StoreHeader:
+def read_header(folder: Folder) -> StoreHeader:
     """The header. Raises FileFormatError for what is missing or does not fit, with what was got and expected."""
-    name = os.path.join(path, HEADER)
-    if not os.path.isdir(path):
-        os.stat(path)
-        raise FileFormatError(f"{os.fspath(path)}: a store .ow is a folder, this is a file")
-    if not os.path.isfile(name):
-        raise FileFormatError(f"{os.fspath(path)}: no store, there is no {HEADER}\n  help: ow.write makes one")
-    with open(name, "rb") as file:
-        text = file.read() if os.fstat(file.fileno()).st_size <= _MAX_HEADER else b"null"
+    name = folder.place(HEADER)
+    try:
+        text = folder.read(HEADER, _MAX_HEADER)
+    except (FileNotFoundError, IsADirectoryError):
+        raise FileFormatError(f"{folder.name}: no store, there is no {HEADER}\n  help: ow.write makes one") from None
     try:
         body = json.loads(text)
         checksum = body.pop("crc32", None) if isinstance(body, dict) else None

@@ -19,11 +19,13 @@ import numpy as np
 
 from ...errors import FileFormatError, UnsupportedError
 from ...faults import reach
+from ..shared.folder import Folder, read_whole
 from ..shared.records import Buffers, Coordinates, Options, Progress
 from ..shared.replace import replacing_folder
 from . import anndata, binsparse
 from .chunked import Chunked, chunk_shape
 from .hdf5 import Hdf5
+from .zarr_store import limited, members_of, store_over
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -36,6 +38,7 @@ _SEAL = "openwork"
 """The attribute of groups and arrays that we write: the CRC-32 of their metadata. All chunks of such an array are
 there, where zarr leaves out those of fill values."""
 _OWN = re.compile(r"\.z(group|attrs|array|metadata)|zarr\.json|c|[0-9.]+")
+_MAX_METADATA = 1 << 24
 _CHUNK = 1 << 20
 """Elements of a chunk: 8 MiB of doubles."""
 _READ_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
@@ -52,16 +55,17 @@ def _zarr(path: str | os.PathLike[str]) -> Any:
 class _Store(Hdf5):
     """The groups and arrays of a store, each checked before it is loaded."""
 
-    def __init__(self, zarr: Any, name: str, root: Any, ratio: int | None) -> None:
-        super().__init__(zarr, name, root, ratio)
-        self._zarr = zarr
+    def __init__(self, zarr: Any, folder: Folder, ratio: int | None) -> None:
+        root = zarr.open_group(store_over(zarr, folder), mode="r", use_consolidated=False)
+        super().__init__(zarr, folder.name, root, ratio)
+        self._zarr, self._folder = zarr, folder
         self._sealed: dict[str, bool] = {}
         """whether the metadata of a group or an array has a checksum, by path; those that were compared with theirs"""
         self._check(root)
 
     def members(self, group: Any) -> dict[str, Any]:
         """The members of a group by name."""
-        members = dict(group.members())
+        members = {name: group[name] for name in members_of(self._folder, group.path)}
         for item in members.values():
             self._check(item)
         return members
@@ -70,14 +74,11 @@ class _Store(Hdf5):
         """Raise FileFormatError where the metadata of a group or an array is not that of its checksum."""
         if item.path in self._sealed:
             return
-        place = os.path.join(self.name, item.path, _METADATA)
-        body: Any = None
-        if os.path.isfile(place):
-            with open(place, "rb") as file:
-                body = json.loads(file.read())
+        key = f"{item.path}/{_METADATA}" if item.path else _METADATA
+        body = json.loads(self._folder.read(key, _MAX_METADATA)) if self._folder.has(key) else None
         attributes = body.get("attributes") if isinstance(body, dict) else None
         own = attributes.get(_SEAL) if isinstance(attributes, dict) else None
-        if own is not None and own != {"crc32": _checksum(body)}:
+        if isinstance(body, dict) and own is not None and own != {"crc32": _checksum(body)}:
             self.fail(
                 f"{os.path.join(item.path, _METADATA)}: the checksum {own} is not that of the metadata: it is corrupt,"
                 f" or another program changed it\n  help: restore the file from a copy, or remove the attribute"
@@ -93,9 +94,9 @@ class _Store(Hdf5):
         item, where = self._of_numbers(group, key, self._zarr.Array, "array")
 
         def is_missing(index: tuple[int, ...]) -> bool:
-            name = item.metadata.encode_chunk_key(index)
-            return not os.path.lexists(os.path.join(self.name, item.path, name))
+            return not self._folder.has(f"{item.path}/{item.metadata.encode_chunk_key(index)}")
 
+        item = limited(self._zarr, item, f"{self.name}: {where}")
         return Chunked(item, f"{self.name}: {where}", is_missing if self._sealed.get(item.path) else None)
 
     def stored_bytes(self, item: Any) -> int:
@@ -105,28 +106,47 @@ class _Store(Hdf5):
 
 @contextmanager
 def open_zarr(path: str | os.PathLike[str], ratio: int | None) -> Iterator[_Store]:
-    name, zarr = os.fspath(path), _zarr(path)
-    if not os.path.exists(name):
-        raise FileNotFoundError(f"[Errno 2] No such file or directory: {name!r}")
+    """The store at `path`. Raises FileFormatError for what is none, or where it was replaced before the block ended."""
+    with Folder(path) as folder, _opened(folder, ratio) as store:
+        yield store
+        if not folder.is_current:
+            store.fail("the store was replaced while it was read\n  help: read it again")
+
+
+@contextmanager
+def _opened(folder: Folder, ratio: int | None) -> Iterator[_Store]:
+    zarr = _zarr(folder.name)
     try:
-        yield _Store(zarr, name, zarr.open_group(name, mode="r", use_consolidated=False), ratio)
+        yield _Store(zarr, folder, ratio)
     except (FileFormatError, UnsupportedError):
         raise
     except _READ_ERRORS as error:
-        raise FileFormatError(f"{name}: not a readable zarr store ({error})") from None
+        raise FileFormatError(f"{folder.name}: not a readable zarr store ({error})") from None
 
 
 def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinates:
     """The tensor of a binsparse group, or AnnData's element `variable=`, "X" by default, or a range of its rows."""
-    with open_zarr(path, options.ratio) as store:
-        group = store.root
-        for part in (options.variable or "").split("/"):
-            group = store.members(group).get(part) if part and store.is_group(group) else group
-        if store.is_group(group) and binsparse.ATTRIBUTE in group.attrs:
-            if options.rows is not None:
-                raise UnsupportedError(f"{store.name}: rows= of a binsparse group\n  help: read it whole")
-            return binsparse.read_group(store, group)
-        return anndata.read_element(store, options.variable or "X", options.rows)
+    _zarr(path)
+
+    def of_folder(folder: Folder) -> Buffers | Coordinates:
+        with _opened(folder, options.ratio) as store:
+            return _element(store, options)
+
+    try:
+        return read_whole(path, of_folder)
+    except NotADirectoryError:
+        raise FileFormatError(f"{os.fspath(path)}: a zarr store is a folder, this is a file") from None
+
+
+def _element(store: _Store, options: Options) -> Buffers | Coordinates:
+    group = store.root
+    for part in (options.variable or "").split("/"):
+        group = store.members(group).get(part) if part and store.is_group(group) else group
+    if store.is_group(group) and binsparse.ATTRIBUTE in group.attrs:
+        if options.rows is not None:
+            raise UnsupportedError(f"{store.name}: rows= of a binsparse group\n  help: read it whole")
+        return binsparse.read_group(store, group)
+    return anndata.read_element(store, options.variable or "X", options.rows)
 
 
 class _Group:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,8 +25,8 @@ from ...storage.buffers import scalar_of
 from .. import files
 from ..containers import npz, store
 from ..containers.mapped import open as open_mapped
+from ..shared.leftovers import PREFIX, temporary_folder
 from ..shared.records import Array, Options, Progress, index_dtype
-from ..shared.replace import PREFIX
 from .dataset_parts import DatasetSink, to_hdf5, to_zarr
 from .external_sort import ExternalSort
 from .given_parts import checked_part, dtype_of_parts
@@ -190,7 +189,7 @@ def _named(path: Path_) -> Iterator[None]:
 @contextmanager
 def _to_npz(path: Path_, progress: Progress | None = None) -> Iterator[Sink]:
     """A sink of an .npz: a store beside it, whose buffers are copied member by member; `progress` is of the copy."""
-    folder = tempfile.mkdtemp(prefix=PREFIX, suffix=".tmp", dir=os.path.dirname(os.path.realpath(path)))
+    folder = temporary_folder(os.path.dirname(os.path.realpath(path)))
     try:
         place = os.path.join(folder, "t.ow")
         with store.writing(place) as writer:

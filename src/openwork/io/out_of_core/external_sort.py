@@ -12,7 +12,6 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from types import TracebackType
@@ -27,8 +26,8 @@ from ...storage.buffers import scalar_of
 from ...storage.memory import free_idle
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
+from ..shared.leftovers import temporary_folder
 from ..shared.records import Array
-from ..shared.replace import PREFIX
 
 __all__ = ["ExternalSort", "sorted_part"]
 
@@ -119,7 +118,7 @@ class ExternalSort:
         """Sort the elements that wait, and write each column behind those of the runs before."""
         columns, values = self._sort_waiting()
         if self._temporary is None:
-            self._temporary = tempfile.mkdtemp(prefix=PREFIX, suffix=".tmp", dir=self._folder)
+            self._temporary = temporary_folder(self._folder)
             names = (os.path.join(self._temporary, str(k)) for k in range(len(columns) + 1))
             self._files += [open(name, "x+b", buffering=0) for name in names]  # noqa: SIM115
         for file, array in zip(self._files, (*columns, values), strict=True):

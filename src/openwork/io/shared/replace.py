@@ -1,9 +1,10 @@
 """A path in, a binary file to write to out: the path keeps its old content until the new one is whole and on disk.
 
 What is written goes to a temporary file `.openwork-*.tmp` of the same directory, which is flushed, synced and renamed
-to the path. Where anything fails on the way, an interrupt too (also one that has left the writing to a helper), the
-temporary is removed and the path is as it was. Links are followed; what is no regular file (a pipe, a terminal,
-/dev/stdout) is written straight.
+to the path; a folder changes places with the old one, which is removed then. Where anything fails on the way, an
+interrupt too (also one that has left the writing to a helper), the temporary is removed and the path is as it was;
+what a killed process leaves is removed by a later writer (`leftovers`). Links are followed; what is no regular file (a
+pipe, a terminal, /dev/stdout) is written straight.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import gzip
 import io
 import lzma
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -25,10 +25,11 @@ from typing import IO, Any, cast
 from ...errors import UnsupportedError
 from ...faults import reach
 from ...interruptible import here
+from . import leftovers
+from .exchange import exchange
 
-__all__ = ["PREFIX", "compressing", "replacing", "replacing_folder", "replacing_name"]
+__all__ = ["compressing", "replacing", "replacing_folder", "replacing_name"]
 
-PREFIX = ".openwork-"
 _BUFFER = 1 << 20
 _STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 _GZIP_LEVEL = 6
@@ -88,9 +89,9 @@ def replacing_name(path: Path_) -> Iterator[str]:
 def replacing_folder(path: Path_, is_ours: Callable[[str], bool], what: str) -> Iterator[str]:
     """The name of a new folder beside `path`, which takes its place once the block has ended without an exception.
 
-    A folder that is replaced is one of which `is_ours` holds, with all that is in it: else UnsupportedError. It is
-    moved aside first, and back where that fails; a process that is killed between the two leaves it as
-    `.openwork-*.tmp`.
+    A folder that is replaced is one of which `is_ours` holds, with all that is in it: else UnsupportedError. The two
+    change places in one step where the system has such a step, so that a process that is killed leaves the old one or
+    the new one; else the old one is moved aside first (`leftovers.retired`), and back where that fails.
     """
     name = os.fspath(path)
     target = os.path.realpath(name)
@@ -102,7 +103,7 @@ def replacing_folder(path: Path_, is_ours: Callable[[str], bool], what: str) -> 
             )
 
     refuse_foreign()
-    temporary, old = (os.path.join(os.path.dirname(target), f"{PREFIX}{secrets.token_hex(8)}.tmp") for _ in range(2))
+    temporary = leftovers.temporary(target)
     with _name_in_errors(name, temporary):
         os.mkdir(temporary)
         try:
@@ -110,19 +111,30 @@ def replacing_folder(path: Path_, is_ours: Callable[[str], bool], what: str) -> 
             here().check()
             reach("rename")
             refuse_foreign()  # what has come there meanwhile
-            if os.path.exists(target):
-                os.replace(target, old)
-            try:
-                os.replace(temporary, target)
-            except BaseException:
-                if os.path.exists(old):
-                    os.replace(old, target)
-                raise
+            old = _put_in_place(temporary, target)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
-    shutil.rmtree(old, ignore_errors=True)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
     _sync_folder(os.path.dirname(target))
+
+
+def _put_in_place(temporary: str, target: str) -> str | None:
+    """A folder takes the target's place; the path of the old one, None where there was none."""
+    if not os.path.exists(target):
+        os.replace(temporary, target)
+        return None
+    if exchange(temporary, target):
+        return temporary
+    old = leftovers.retired(target)
+    os.replace(target, old)
+    try:
+        os.replace(temporary, target)
+    except BaseException:
+        os.replace(old, target)
+        raise
+    return old
 
 
 @contextmanager
@@ -221,7 +233,7 @@ def _target(path: str) -> str | None:
 def _temporary(target: str) -> tuple[int, str]:
     """A new file beside `target`, with the mode (and the owner, where we may) that the target has or would get."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    temporary = os.path.join(os.path.dirname(target), f"{PREFIX}{secrets.token_hex(8)}.tmp")
+    temporary = leftovers.temporary(target)
     try:
         old = os.stat(target)
     except FileNotFoundError:
