@@ -27,6 +27,7 @@ from ..runtime.semirings import semiring as semiring_of
 from ..storage.buffers import is_array
 from ..tensor.lazy import is_lazy
 from ..tensor.tensor import Tensor
+from .accumulate import accumulated_in
 from .statement import run
 
 __all__ = ["check_statement", "evaluate", "program_of", "read_by", "run_program"]
@@ -50,7 +51,7 @@ def evaluate(
         `y(i) = b(i) - A(i, j) * x(j)` is a residual. `sum(j, A[i, j])` reduces where it stands; `prod`, `min`, `max`,
         `any`, `all` too. `C<M>[i, j] = ...` computes the elements at which M is not 0, `C<~M>[i, j]` the others. Later
         statements may use what earlier ones assign. Onto a tensor that is given or was assigned, operators combine,
-        and a mask keeps the elements that it leaves out
+        in its dtype where that is wider than the operands', and a mask keeps the elements that it leaves out
     format : of the last statement's result
     semiring : what `+`, `+=` and `*` are, a name or a Semiring; unspecified elements take no part. Without one they are
         fill values
@@ -109,9 +110,9 @@ def run_program(
             if trace.active():
                 trace.note(trace.Step(f"statement {part}", heads=True))
             last = number == len(program) and part is parts[-1]
-            values[target] = result = run(
-                part, values, values[target] if combines else None, format if last else None, ring
-            )
+            old = values[target] if combines else None
+            operands = accumulated_in(old, part.rhs, values) if combines and part.op != "=" else values
+            values[target] = result = run(part, operands, old, format if last else None, ring)
     if unused:
         raise TypeError(f"evaluate: no statement uses {', '.join(sorted(unused))}\n  help: leave it out")
     return result
