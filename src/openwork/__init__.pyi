@@ -106,7 +106,7 @@ def evaluate(statements: str, /, *, format: object = None, semiring: Any = None,
         `y(i) = b(i) - A(i, j) * x(j)` is a residual. `sum(j, A[i, j])` reduces where it stands; `prod`, `min`, `max`,
         `any`, `all` too. `C<M>[i, j] = ...` computes the elements at which M is not 0, `C<~M>[i, j]` the others. Later
         statements may use what earlier ones assign. Onto a tensor that is given or was assigned, operators combine,
-        and a mask keeps the elements that it leaves out
+        in its dtype where that is wider than the operands', and a mask keeps the elements that it leaves out
     format : of the last statement's result
     semiring : what `+`, `+=` and `*` are, a name or a Semiring; unspecified elements take no part. Without one they are
         fill values
