@@ -82,11 +82,13 @@ def asarray(
     t = obj if isinstance(obj, Tensor) else _tensor_of(obj, copy, fill_value, format)
     if isinstance(obj, Tensor) and copy:
         t = t.clone()
-    if fill_value not in (0, t._raw_storage.fill_value) and not t.format.is_dense:
-        raise UnsupportedError(
-            f"asarray: unspecified elements are {t.fill_value}, fill_value={fill_value} would change them"
-            "\n  help: leave fill_value out, or make it dense first"
-        )
+    if fill_value not in (0, t._raw_storage.fill_value):
+        if not t.format.is_dense:
+            raise UnsupportedError(
+                f"asarray: unspecified elements are {t.fill_value}, fill_value={fill_value} would change them"
+                "\n  help: leave fill_value out, or make it dense first"
+            )
+        t = t.with_values(t._storage.values, fill_value=fill_value)
     if like is not None:
         t = in_library(t, like, "asarray", copy)
     if buffers.of_torch(dtype) or buffers.of_torch(device):

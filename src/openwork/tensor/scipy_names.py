@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from ..interop.export import to_scipy
-    from ..ops.indexing.resizing import drop_fill, resize_structure
+    from ..ops.indexing.resizing import resize_structure
+    from ..ops.indexing.taking import prune
     from ..ops.manipulation.shaping import reshape
     from ..ops.products.matmul import matmul
     from ..ops.reductions.folds import reduce
 else:
     to_scipy = late("interop.export", "to_scipy")
     resize_structure = late("ops.indexing.resizing", "resize_structure")
-    drop_fill = late("ops.indexing.resizing", "drop_fill")
+    prune = late("ops.indexing.taking", "prune")
     reshape = late("ops.manipulation.shaping", "reshape")
     matmul = late("ops.products.matmul", "matmul")
     reduce = late("ops.reductions.folds", "reduce")
@@ -119,7 +120,7 @@ class ScipyNames:
         """Leave out the stored elements that equal the fill value, -0.0 for 0 too, in place."""
         me = _me(self)
         make_writable(me, "eliminate_zeros")
-        replace_storage(me, drop_fill(me).asformat(me.format)._storage)
+        replace_storage(me, prune(me).asformat(me.format)._storage)
 
     def sum_duplicates(self) -> None:
         """Sum elements that are stored at one place, and sort them, in place: the format is the canonical one then."""

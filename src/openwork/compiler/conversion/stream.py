@@ -96,7 +96,7 @@ class Walked:
 
 
 def _differs(block: Block, scalar: str, leaf: Expr) -> Expr:
-    """Whether value `leaf` is not the fill value: NaN is NaN here, and -0.0 is not 0.0, as 1 / x tells them apart.
+    """Whether value `leaf` is not the fill value: NaN is NaN here, and -0.0 is 0.0.
 
     Of a complex number either part may differ: what has one NaN part keeps the other.
     """
@@ -109,8 +109,7 @@ def _differs(block: Block, scalar: str, leaf: Expr) -> Expr:
 
 
 def _part_differs(x: Expr, y: Expr) -> Expr:
-    differs = op("or", op("ne", x, y), op("ne", op("signbit", x), op("signbit", y)))
-    return op("and", differs, op("not", op("and", op("isnan", x), op("isnan", y))))
+    return op("and", op("ne", x, y), op("not", op("and", op("isnan", x), op("isnan", y))))
 
 
 @dataclass(frozen=True, slots=True)

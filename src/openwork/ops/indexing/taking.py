@@ -110,8 +110,8 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
 
     Parameters
     ----------
-    threshold : 0 leaves out what is the fill value only; NaN stays, unless the fill value is NaN, and -0.0 where that
-        is 0.0: 1 / x tells them apart
+    threshold : 0 leaves out what equals the fill value only, -0.0 where that is 0.0; NaN stays, unless the fill value
+        is NaN
 
     Raises DTypeError for a threshold that is no number, ValueError for one that is negative or NaN.
 
@@ -184,9 +184,7 @@ def _near_test(scalar: str, value: str, fill: str, threshold: str, wraps: bool) 
     pairs = [(value, fill)]
     if scalar[0] == "c":
         pairs = [(f"{part}({value})", f"{part}({fill})") for part in ("real", "imag")]
-    same = " and ".join(
-        f"((isnan({p}) and isnan({q})) or ({p} == {q} and signbit({p}) == signbit({q})))" for p, q in pairs
-    )
+    same = " and ".join(f"((isnan({p}) and isnan({q})) or {p} == {q})" for p, q in pairs)
     return f"({same}) or ({threshold} > 0 and abs({value} - {fill}) <= {threshold})"
 
 
