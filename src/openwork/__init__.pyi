@@ -1821,8 +1821,8 @@ def prune(x: Any, threshold: Any = 0, /, *, grad: str | None = None) -> Tensor:
 
     Parameters
     ----------
-    threshold : 0 leaves out what is the fill value only; NaN stays, unless the fill value is NaN, and -0.0 where that
-        is 0.0: 1 / x tells them apart
+    threshold : 0 leaves out what equals the fill value only, -0.0 where that is 0.0; NaN stays, unless the fill value
+        is NaN
 
     Raises DTypeError for a threshold that is no number, ValueError for one that is negative or NaN.
 
