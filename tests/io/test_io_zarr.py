@@ -39,8 +39,10 @@ def test_an_anndata_store_round_trips(tmp_path: Path, compress: bool) -> None:
             np.testing.assert_array_equal(part.to_numpy(), parts[name].to_numpy()[first:last])
     with pytest.raises(ow.UnsupportedError, match="stored by columns"):
         ow.read(path, variable="layers/counts", rows=slice(0, 2))
-    ow.write(path, {"X": square})  # takes the old store's place
-    assert ow.read(path).shape == (30, 30)
+    with pytest.raises(ow.ShapeError, match="does not suit X of shape"):
+        ow.write(path, {"X": square})  # the other elements are of other shapes
+    ow.write(path, {"X": parts["X"] * 2})
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), parts["X"].to_numpy() * 2)
     assert [p.name for p in tmp_path.iterdir()] == ["cells.zarr"]
 
 

@@ -318,6 +318,8 @@ def write(
     compress : deflate .npz, HDF5 and zarr
     progress : called with (elements written, elements in all), those of all arrays where a file keeps several
 
+    What else a file holds stays where its kind is a collection (.h5ad, .zarr, .h5); else the write is refused.
+
     Guarantees: `read(path)` has the same shape and elements, every number exactly; .npz and .ow keep any format,
     .bsp.h5 those of dense, compressed and coordinate levels; all but .rb and .petsc keep the dtype.
 

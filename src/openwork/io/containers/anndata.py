@@ -18,6 +18,7 @@ from ...format import format as parse
 from ...storage.buffers import to_numpy
 from ..shared.compressed import check_pointers, compressed
 from ..shared.records import Array, Buffers, Coordinates, Options, Progress
+from .besides import lost, refuse_loss
 from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5, text_dataset
 
 if TYPE_CHECKING:
@@ -124,45 +125,98 @@ def write(
 ) -> None:  # fmt: skip
     """A file with X and other elements; observations and variables are named by their numbers.
 
+    A file of AnnData's that is there keeps what is not named, its tables and other elements.
+
     parts : Tensors by name: "X", and "layers/NAME", "obsm/NAME", "varm/NAME", "obsp/NAME", "varp/NAME", whose extents
         are X's. Compressed rows and columns and dense arrays are written as they are, other formats as compressed rows
     """
     name = os.fspath(path)
-    n, m = _check_elements(parts, name)
+    _check_elements(parts, name)
+    shape = None if "X" not in parts else _check_extents(parts, parts["X"].shape, name)
     total, done = sum(int(t.nse) for t in parts.values()), 0
-    with opening(path) as root:
-        _set_encoding(root, "anndata", "0.1.0")
-        for key, extent in (("obs", n), ("var", m)):
-            _frame(root.create_group(key), extent)
-        for key in (*_AXES, "uns"):
-            _set_encoding(root.create_group(key), "dict", "0.1.0")
+    adding = False
+
+    def keeps(file: Hdf5) -> bool:
+        nonlocal adding
+        adding = _keeps(file, parts, name)
+        return adding
+
+    with opening(path, keeps) as root:
+        if not adding:
+            _empty(root, shape, parts, name)
         for key, t in parts.items():
             *group_path, member = key.split("/")
-            _element(root["/".join(group_path)] if group_path else root, member, t, compress)
+            parent = root
+            for part in group_path:
+                if part not in parent:
+                    _set_encoding(parent.create_group(part), "dict", "0.1.0")
+                parent = parent[part]
+            if member in parent:
+                del parent[member]
+            _element(parent, member, t, compress)
             done += int(t.nse)
             if progress is not None:
                 progress(done, total)
 
 
-def _check_elements(parts: Mapping[str, Tensor], name: str) -> tuple[int, int]:
-    """The numbers of observations and variables. Raises where an element has no place, or other extents."""
-    if "X" not in parts:
-        raise UnsupportedError(f"write: {name}: no X among {', '.join(parts)}\n  help: {{'X': A, 'layers/name': B}}")
-    shape = parts["X"].shape
-    if len(shape) != 2:
-        raise ShapeError(f"write: {name}: X has shape {shape}\n  expected: observations by variables")
+def _empty(root: Any, shape: tuple[int, int] | None, parts: Mapping[str, Tensor], name: str) -> None:
+    """The groups and tables of a new file. Raises UnsupportedError where nothing says its extents."""
+    if shape is None:
+        raise UnsupportedError(
+            f"write: {name}: no X among {', '.join(parts)}, and no file to add them to\n  help: {{'X': A,"
+            " 'layers/name': B}"
+        )
+    _set_encoding(root, "anndata", "0.1.0")
+    for key, extent in zip(("obs", "var"), shape, strict=True):
+        _frame(root.create_group(key), extent)
+    for key in (*_AXES, "uns"):
+        _set_encoding(root.create_group(key), "dict", "0.1.0")
+
+
+def _keeps(file: Hdf5, parts: Mapping[str, Tensor], name: str) -> bool:
+    """Whether a file has more than the parts. Raises for what is none of AnnData's, and for other extents."""
+    if not is_anndata(file):
+        if list(file.root):
+            refuse_loss(name, list(file.root))
+        return False
+    if not list(lost(file, parts, (*_AXES, "uns"))):
+        return False
+    extents = [_length(file, key) for key in ("obs", "var")]
+    _check_extents(parts, (extents[0], extents[1]), f"{name}, a file that is there with other elements")
+    return True
+
+
+def _length(file: Hdf5, key: str) -> int | None:
+    """The number of observations or variables, None where the file does not say it."""
+    table = file.members(file.root).get(key)
+    if table is not None and file.is_group(table):
+        index = table.attrs.get("_index", "_index")
+        table = file.members(table).get(_text(index))
+    return None if table is None or file.is_group(table) or len(table.shape) != 1 else int(table.shape[0])
+
+
+def _check_elements(parts: Mapping[str, Tensor], name: str) -> None:
+    """Raise where an element has no place, or a fill value."""
     for key, t in parts.items():
         group_name, _, member = key.partition("/")
         if key != "X" and (group_name not in _AXES or not member or "/" in member):
             raise UnsupportedError(
                 f"write: {name}: no place for {key!r}\n  known: X, {', '.join(_AXES)}, each with /NAME"
             )
-        dims = (0, 1) if key == "X" else _AXES[group_name]
-        if t.ndim != 2 or any(d is not None and t.shape[k] != shape[d] for k, d in enumerate(dims)):
-            raise ShapeError(f"write: {name}: {key} has shape {t.shape}, which does not suit X of shape {shape}")
         if t.fill_value != 0 and not t.format.is_dense:
             raise UnsupportedError(f"write: {name}: {key} has the fill value {t.fill_value!r}\n  help: write .npz")
-    return shape[0], shape[1]
+
+
+def _check_extents(parts: Mapping[str, Tensor], shape: tuple[int | None, ...], name: str) -> tuple[int, int]:
+    """The numbers of observations and variables, where they are known. Raises where an element has other extents."""
+    if len(shape) != 2:
+        raise ShapeError(f"write: {name}: X has shape {shape}\n  expected: observations by variables")
+    for key, t in parts.items():
+        dims = (0, 1) if key == "X" else _AXES[key.partition("/")[0]]
+        wanted = [None if d is None else shape[d] for d in dims]
+        if t.ndim != 2 or any(n is not None and t.shape[k] != n for k, n in enumerate(wanted)):
+            raise ShapeError(f"write: {name}: {key} has shape {t.shape}, which does not suit X of shape {shape}")
+    return shape[0] or 0, shape[1] or 0
 
 
 def _element(group: Any, key: str, t: Tensor, compress: bool) -> None:

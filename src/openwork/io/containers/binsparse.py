@@ -26,6 +26,7 @@ from ...storage.buffers import scalar_of, to_numpy
 from ...storage.iso import repeated
 from ..shared.records import Array, Buffers, Coordinates, Options, Progress, index_dtype
 from ..shared.stored_range import Stored
+from .besides import refuse_loss
 from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5, set_text
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ __all__ = [
     "create_binsparse",
     "description_of",
     "levels_of_format",
-    "others",
     "read",
     "read_group",
+    "refuse_others",
     "stored_group",
     "write",
 ]
@@ -139,17 +140,22 @@ def stored_group(file: Hdf5, group: Any) -> Stored | None:
     return Stored(parse(_format_text(levels, order), len(shape)), shape, dtype.type(0).item(), pos, crd, values, dtype)
 
 
-def others(root: Any) -> list[str]:
-    """The members of a file's root that are none of one binsparse tensor's, whose arrays are at the root."""
-    if ATTRIBUTE not in root.attrs:
-        return list(root)
-    return [name for name in root if not _ARRAYS.fullmatch(name)]
+def refuse_others(file: Hdf5) -> bool:
+    """False, of a file or store with one binsparse tensor, whose arrays are at the root, and nothing else.
+
+    Raises UnsupportedError where others would be lost.
+    """
+    root = file.root
+    lost = [name for name in root if ATTRIBUTE not in root.attrs or not _ARRAYS.fullmatch(name)]
+    if lost:
+        refuse_loss(file.name, lost)
+    return False
 
 
 @contextmanager
 def create_binsparse(path: str | os.PathLike[str]) -> Iterator[Any]:
     """The root group of a new `.bsp.h5`. Raises UnsupportedError where a file with other members would be lost."""
-    with create_hdf5(path, others) as root:
+    with create_hdf5(path, refuse_others) as root:
         yield root
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ...errors import FileFormatError, UnsupportedError
+from ...errors import FileFormatError, ShapeError, UnsupportedError
 from ...faults import reach
 from ...storage.buffers import to_numpy
 from ..shared import limits
@@ -23,6 +24,7 @@ from ..shared.records import Array, Buffers, Coordinates, Options, Progress
 from ..shared.replace import replacing_name
 from ..shared.tensors import check_matrix
 from ..shared.unpack import open_regular
+from .besides import has_numbers_as_names, refuse_loss
 from .chunked import Chunked, chunk_shape
 from .hdf5_chunks import refuse_bombs, refuse_filters
 
@@ -53,7 +55,7 @@ def open_hdf5(path: str | os.PathLike[str], ratio: int | None) -> Iterator[Hdf5]
     try:
         with h5py.File(name, "r") as file:
             yield Hdf5(h5py, name, file, ratio)
-    except (FileFormatError, UnsupportedError):
+    except (FileFormatError, UnsupportedError, ShapeError):
         raise
     except _READ_ERRORS as error:
         raise FileFormatError(f"{name}: not a readable HDF5 file ({error})") from None
@@ -70,41 +72,39 @@ def _h5py(path: str | os.PathLike[str]) -> Any:
 
 
 @contextmanager
-def create_hdf5(path: str | os.PathLike[str], others: Callable[[Any], list[str]] | None = None) -> Iterator[Any]:
+def create_hdf5(path: str | os.PathLike[str], keeps: Callable[[Hdf5], bool] | None = None) -> Iterator[Any]:
     """The root group of a new file, which is at `path` once the block has ended without an exception.
 
-    `others` names the members of a root group that are none of the new file's kind: an HDF5 file that has some is not
-    replaced, but UnsupportedError.
+    keeps : of an HDF5 file that is there, whether its content stays beside what is written; it raises where it cannot
     """
     h5py = _h5py(path)
-    if others is not None and os.path.isfile(path) and h5py.is_hdf5(os.fspath(path)):
-        with h5py.File(path, "r") as old:
-            lost = others(old)
-        if lost:
-            raise UnsupportedError(
-                f"write: {os.fspath(path)}: the file has {', '.join(map(repr, lost[:5]))} besides, which would be lost"
-                "\n  help: another path, or remove the file first"
-            )
-    with replacing_name(path) as temporary, _HeldErrors(temporary) as raw:
-        try:
-            with h5py.File(raw, "w", libver=_LIBRARY) as file:
-                yield file
-        finally:
-            if raw.error is not None:
-                raise raw.error
+    adding = False
+    if keeps is not None and os.path.isfile(path) and h5py.is_hdf5(os.fspath(path)):
+        with open_hdf5(path, None) as old:
+            adding = keeps(old)
+    with replacing_name(path) as temporary:
+        if adding:
+            shutil.copyfile(path, temporary)
+        with _HeldErrors(temporary, "r+b" if adding else "w+b") as raw:
+            try:
+                with h5py.File(raw, "r+" if adding else "w", libver=_LIBRARY) as file:
+                    yield file
+            finally:
+                if raw.error is not None:
+                    raise raw.error
 
 
 class _HeldErrors(io.FileIO):
-    """A new file for HDF5, of which no write fails: an error is kept, and what is written after it is dropped.
+    """A file for HDF5, of which no write fails: an error is kept, and what is written after it is dropped.
 
     libhdf5 writes as it closes what it has, too, and a process ends where that fails, as on a full disk. It ends as
     well where libhdf5 reads other structures than it wrote: small writes after an error are kept in memory.
     """
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "w+b")
+    def __init__(self, path: str, mode: str = "w+b") -> None:
+        super().__init__(path, mode)
         self.error: OSError | None = None
-        self._size = 0
+        self._size = os.fstat(self.fileno()).st_size
         self._kept: list[tuple[int, bytes]] = []
 
     def write(self, data: Any, /) -> int:
@@ -308,17 +308,45 @@ def write_tenx(path: str | os.PathLike[str], t: Tensor, compress: bool, progress
         "data": to_numpy(storage.values), "indices": to_numpy(storage.crd[1]), "indptr": to_numpy(storage.pos[1]),
         "shape": np.array(t.shape, np.int32 if max(t.shape) < 2**31 else np.int64),
     }  # fmt: skip
-    with create_hdf5(path) as root:
-        group = root.create_group("matrix")
+    name = os.fspath(path)
+    with create_hdf5(path, lambda old: _keeps_tenx(old, name, t.shape)) as root:
+        group = root.require_group("matrix")
         for key, array in arrays.items():
+            if key in group:
+                del group[key]
             dataset(group, key, array, compress)
-        text_dataset(group, "barcodes", [str(k) for k in range(barcodes)])
-        table = group.create_group("features")
-        for key in ("id", "name", "feature_type", "genome"):
-            numbered = key in ("id", "name")
-            text_dataset(table, key, [str(k) if numbered else "" for k in range(features)])
+        if "barcodes" not in group:
+            text_dataset(group, "barcodes", [str(k) for k in range(barcodes)])
+        if "features" not in group:
+            table = group.create_group("features")
+            for key in ("id", "name", "feature_type", "genome"):
+                numbered = key in ("id", "name")
+                text_dataset(table, key, [str(k) if numbered else "" for k in range(features)])
         if progress is not None:
             progress(int(t.nse), int(t.nse))
+
+
+def _keeps_tenx(file: Hdf5, name: str, shape: tuple[int, ...]) -> bool:
+    """Whether a 10x file has other groups, or names of features and barcodes. Raises for a file of another kind."""
+    members = file.members(file.root)
+    if "binsparse" in file.root.attrs or "encoding-type" in file.root.attrs or "X" in members:
+        refuse_loss(name, list(file.root) or ["an attribute"])
+    matrix = members.get("matrix")
+    if matrix is None:
+        return bool(list(file.root))
+    inside = file.members(matrix) if file.is_group(matrix) else {}
+    if not {"barcodes", "features"} <= set(inside) or not file.is_group(inside["features"]):
+        refuse_loss(name, ["matrix"])
+    names = {"features": file.members(inside["features"]).get("id"), "barcodes": inside["barcodes"]}
+    others = set(file.root) != {"matrix"} or set(inside["features"]) != {"id", "name", "feature_type", "genome"}
+    others = others or not all(item is not None and has_numbers_as_names(item) for item in names.values())
+    for (what, item), extent in zip(names.items(), shape, strict=True):
+        if others and item is not None and item.shape != (extent,):
+            raise ShapeError(
+                f"write: {name}: the file names {item.shape[0]} {what}; got a matrix of shape {shape}\n  help: another"
+                " path, or remove the file first"
+            )
+    return others
 
 
 def matlab(file: Hdf5) -> dict[str, tuple[Any, str, bool]]:

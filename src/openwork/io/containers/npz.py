@@ -8,7 +8,9 @@ other reader takes what is missing for 0. Nothing is ever unpickled.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -25,12 +27,18 @@ from ..shared.compressed import check_pointers, compressed
 from ..shared.records import Array, Buffers, Coordinates, Header, Options, Progress
 from ..shared.replace import replacing
 from .archive import Archive, archive_of
+from .besides import refuse_loss
 
 __all__ = ["checked_format", "format_text", "header", "parts_of", "read", "read_ours", "write"]
 
 VERSION = 1
 _ROWS = "(i, j) -> (j - i : compressed, i : range)"
 _COLUMNS = "(i, j) -> (j - i : compressed, j : range)"
+_ARRAYS = re.compile(
+    "openwork(_format|_masked)?|format|shape|scalar|fill_value|values|(pos|crd)_[0-9]+|row|col|coords|data|indices|indptr"
+    "|offsets|_is_array"
+)
+"""The names of arrays of a tensor, in our layout and SciPy's."""
 _ALIGNMENT = 64
 _LOCAL_HEADER, _ZIP64_FIELD, _FIELD_HEADER = 30, 20, 4
 """Bytes of a member's local header without its name, of the field of its size in 64 bits, of any field's own header."""
@@ -80,6 +88,7 @@ def write(
 
     progress : called with (done, total) elements of the arrays, after each block of 16 MiB
     """
+    _refuse_others(os.fspath(path))
     total, done = sum(a.size for a in parts.values()), 0
     method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with replacing(path) as file, zipfile.ZipFile(file, "w", method) as archive:
@@ -96,6 +105,17 @@ def write(
                 )
                 np.lib.format.write_array(out, array, allow_pickle=False)
             done += array.size
+
+
+def _refuse_others(path: str) -> None:
+    """Raise UnsupportedError where an archive that is there has arrays besides those of a tensor."""
+    if not os.path.isfile(path) or not zipfile.is_zipfile(path):
+        return
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        lost = [name for name in names if "format" not in names or not _ARRAYS.fullmatch(name)]
+        if lost:
+            refuse_loss(path, lost)
 
 
 class _Counted:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import warnings
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import FileFormatError, UnsupportedError
+from ...errors import FileFormatError, ShapeError, UnsupportedError
 from ...faults import reach
 from ..shared.folder import Folder, read_whole
 from ..shared.records import Buffers, Coordinates, Options, Progress
@@ -118,7 +120,7 @@ def _opened(folder: Folder, ratio: int | None) -> Iterator[_Store]:
     zarr = _zarr(folder.name)
     try:
         yield _Store(zarr, folder, ratio)
-    except (FileFormatError, UnsupportedError):
+    except (FileFormatError, UnsupportedError, ShapeError):
         raise
     except _READ_ERRORS as error:
         raise FileFormatError(f"{folder.name}: not a readable zarr store ({error})") from None
@@ -152,30 +154,47 @@ def _element(store: _Store, options: Options) -> Buffers | Coordinates:
 class _Group:
     """A zarr group under h5py's interface for writing."""
 
-    def __init__(self, group: Any, zarr: Any, compress: bool) -> None:
+    def __init__(self, group: Any, zarr: Any, compress: bool, changed: set[str] | None = None) -> None:
         self._group, self._zarr, self._compress = group, zarr, compress
+        self.changed = set[str]() if changed is None else changed
+        """the paths of what was made"""
         self.attrs = _Attributes(group.attrs)
 
+    def _made(self, item: Any) -> _Group:
+        self.changed.add(item.path)
+        return _Group(item, self._zarr, self._compress, self.changed)
+
     def create_group(self, key: str) -> _Group:
-        return _Group(self._group.create_group(key), self._zarr, self._compress)
+        return self._made(self._group.create_group(key))
 
     def __getitem__(self, key: str) -> _Group:
-        return _Group(self._group[key], self._zarr, self._compress)
+        return _Group(self._group[key], self._zarr, self._compress, self.changed)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._group
+
+    def __delitem__(self, key: str) -> None:
+        del self._group[key]
 
     def create_dataset(self, key: str, *, data: np.ndarray[Any, Any], **options: Any) -> _Group:
         """An array of chunks along the first dimension, deflated where the store is to be."""
         array = np.asarray(data)
         item = self._array(key, array.shape, array.dtype, chunk_shape(array.shape, _CHUNK))
         item[...] = array
-        return _Group(item, self._zarr, self._compress)
+        return self._made(item)
 
     def _array(self, key: str, shape: tuple[int, ...], dtype: Any, chunks: tuple[int, ...]) -> Any:
         """A new array, each of whose chunks is written, with a checksum of its bytes."""
         reach("write")
+        if self._group.metadata.zarr_format == 2:  # a store that is added to
+            packing = "auto" if self._compress and 0 not in shape else None
+            return self._group.create_array(
+                key, shape=shape, dtype=dtype, chunks=chunks, compressors=packing, config={"write_empty_chunks": True}
+            )
         codecs = self._zarr.codecs
-        packing = [codecs.GzipCodec(level=4)] if self._compress and 0 not in shape else []
+        packed = [codecs.GzipCodec(level=4)] if self._compress and 0 not in shape else []
         return self._group.create_array(
-            key, shape=shape, dtype=dtype, chunks=chunks, compressors=[*packing, codecs.Crc32cCodec()],
+            key, shape=shape, dtype=dtype, chunks=chunks, compressors=[*packed, codecs.Crc32cCodec()],
             config={"write_empty_chunks": True},
         )  # fmt: skip
 
@@ -187,7 +206,7 @@ class _Group:
         """An array of texts of any length."""
         item = self._array(key, (len(lines),), str, chunk_shape((len(lines),), _CHUNK))
         item[...] = np.array(lines, object)
-        return _Group(item, self._zarr, self._compress)
+        return self._made(item)
 
 
 class _Attributes:
@@ -201,18 +220,65 @@ class _Attributes:
 
 
 @contextmanager
-def create_zarr(path: str | os.PathLike[str], compress: bool) -> Iterator[_Group]:
-    """The root group of a new store, which is at `path` once the block has ended without an exception."""
+def create_zarr(
+    path: str | os.PathLike[str], compress: bool, keeps: Callable[[Hdf5], bool] | None = None
+) -> Iterator[_Group]:
+    """The root group of a new store, which is at `path` once the block has ended without an exception.
+
+    keeps : of a store that is there, whether its content stays beside what is written; it raises where it cannot
+    """
     zarr = _zarr(path)
     with replacing_folder(path, _is_store, "zarr store") as folder:
-        yield _Group(zarr.open_group(folder, mode="w", zarr_format=3), zarr, compress)
-        _seal(folder)
+        adding, others = False, set[str]()
+        if keeps is not None and os.path.isdir(path):
+            with open_zarr(path, None) as old:
+                adding = keeps(old)
+            if adding:
+                others = _copy(path, folder)
+        mode, version = ("r+", None) if adding else ("w", 3)
+        group = _Group(zarr.open_group(folder, mode=mode, zarr_format=version, use_consolidated=False), zarr, compress)
+        yield group
+        _seal(folder, others - group.changed)
+        if adding:
+            _consolidate(zarr, folder)
+        _sync(folder)
 
 
-def _seal(folder: str) -> None:
-    """Give the metadata of each group and array its checksum, and sync all files."""
+def _copy(path: str | os.PathLike[str], folder: str) -> set[str]:
+    """Copy the files of a store; the paths of metadata that has no checksum of ours."""
+    unsealed = set()
+    with Folder(path) as old:
+        for name in old.files():
+            target = os.path.join(folder, *name.split("/"))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            reach("write")
+            with old.open(name) as source, open(target, "xb") as copy:
+                shutil.copyfileobj(source, copy)
+            if name.rpartition("/")[2] == _METADATA and _SEAL not in json.loads(old.read(name, _MAX_METADATA)).get(
+                "attributes", {}
+            ):
+                unsealed.add(name.rpartition("/")[0])
+    return unsealed
+
+
+def _consolidate(zarr: Any, folder: str) -> None:
+    """Collect the metadata again where the store had it collected, which other programs read instead."""
+    place = os.path.join(folder, _METADATA)
+    with_all = os.path.exists(os.path.join(folder, ".zmetadata"))
+    if os.path.exists(place):
+        with open(place, "rb") as file:
+            with_all = bool(json.loads(file.read()).get("consolidated_metadata"))
+    if with_all:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that other programs might not read it: it was there
+            zarr.consolidate_metadata(folder)
+
+
+def _seal(folder: str, others: Collection[str]) -> None:
+    """Give the metadata of each group and array its checksum, but for those that other programs wrote."""
     for place, _, files in os.walk(folder):
-        if _METADATA in files:
+        path = os.path.relpath(place, folder).replace(os.sep, "/")
+        if _METADATA in files and ("" if path == "." else path) not in others:
             name = os.path.join(place, _METADATA)
             with open(name, "rb") as file:
                 body = json.loads(file.read())
@@ -220,6 +286,11 @@ def _seal(folder: str) -> None:
             reach("write")
             with open(name, "w") as file:
                 json.dump(body, file, indent=2)
+
+
+def _sync(folder: str) -> None:
+    """Sync all files."""
+    for place, _, files in os.walk(folder):
         for file_name in files:
             reach("fsync")
             descriptor = os.open(os.path.join(place, file_name), os.O_RDONLY)
@@ -248,8 +319,8 @@ def write(
 ) -> None:
     """A store of AnnData's layout, or of a binsparse group where the name ends in `.bsp.zarr`."""
 
-    def opening(path: str | os.PathLike[str]) -> Any:
-        return create_zarr(path, compress)
+    def opening(path: str | os.PathLike[str], keeps: Callable[[Hdf5], bool] = binsparse.refuse_others) -> Any:
+        return create_zarr(path, compress, keeps)
 
     if isinstance(t, Mapping):
         anndata.write(path, t, False, progress, opening)

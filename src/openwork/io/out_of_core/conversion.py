@@ -107,7 +107,7 @@ def write_parts(
     shape: Sequence[int],
     *,
     format: object = None,
-    dtype: object = "float64",
+    dtype: object = None,
     ordered: bool = False,
     memory: Size | None = None,
     progress: Progress | None = None,
@@ -120,7 +120,8 @@ def write_parts(
     parts : pairs of coordinates, an array for each dimension, and values
     shape : extents of the dimensions
     format : the format of the result, of levels but `batch` and `loose_compressed`; sorted coordinates by default
-    dtype : of the values, which are rounded where both are floats, and else must be numbers that it holds
+    dtype : of the values, which are rounded where both are floats, and else must be numbers that it holds; without one
+        that of the first part, which holds those of the others
     ordered : True where the elements come in the order of the format's levels, without repetition, which is checked:
         nothing is sorted then, and nothing is written twice
     memory, progress : as of `convert`; a part takes memory beside it
@@ -149,10 +150,10 @@ def write_parts(
             f"write_parts: {what} in parts\n  expected: {' or '.join(_SINKS)}, of any levels but batch and"
             " loose_compressed\n  help: write .ow with format='coo', and convert that"
         )
-    scalar = dtype_of_parts(dtype)
+    scalar, parts = dtype_of_parts(dtype, parts)
 
     def checked(step: int, progress: Progress | None) -> Iterator[Part]:
-        return (checked_part(part, extents_of, scalar) for part in parts)
+        return (checked_part(part, extents_of, scalar, is_rounded=dtype is not None) for part in parts)
 
     source = Source(
         extents_of, scalar, scalar.type(0).item(), target, None, target if ordered else None, checked, False

@@ -98,7 +98,7 @@ def to_hdf5(path: Path_) -> Iterator[DatasetSink]:
 @contextmanager
 def to_zarr(path: Path_) -> Iterator[DatasetSink]:
     """A sink of a `.bsp.zarr`, which is at `path` once the block has ended without an exception."""
-    with create_zarr(path, False) as root:
+    with create_zarr(path, False, binsparse.refuse_others) as root:
         yield DatasetSink(path, root)
 
 

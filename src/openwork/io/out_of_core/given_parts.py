@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,24 @@ from ..shared.records import Array
 __all__ = ["checked_part", "dtype_of_parts"]
 
 
-def dtype_of_parts(dtype: object) -> np.dtype[Any]:
-    """The dtype of values, in this machine's byte order. Raises DTypeError for what is no dtype of tensors."""
-    return np.dtype(numpy_dtype(scalar_name("float64" if dtype is None else dtype)))
+def dtype_of_parts(dtype: object, parts: Iterable[Any]) -> tuple[np.dtype[Any], Iterable[Any]]:
+    """The dtype of values, in this machine's byte order, that of the first part where none is given; and the parts.
+
+    Raises DTypeError for what is no dtype of tensors.
+    """
+    if dtype is None:
+        rest = iter(parts)
+        first = next(rest, None)
+        is_pair = isinstance(first, tuple | list) and len(first) == 2
+        dtype = _array(first[1]).dtype if is_pair and first is not None else "float64"
+        parts = rest if first is None else chain((first,), rest)
+    return np.dtype(numpy_dtype(scalar_name(dtype))), parts
 
 
-def checked_part(part: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[list[Array], Array]:
-    """A part as arrays of one length.
+def checked_part(
+    part: Any, shape: tuple[int, ...], dtype: np.dtype[Any], is_rounded: bool
+) -> tuple[list[Array], Array]:
+    """A part as arrays of one length; floats of more digits are rounded where that was asked for.
 
     Raises ShapeError for coordinates outside of the shape, DTypeError for values that the dtype does not hold.
     """
@@ -37,7 +50,7 @@ def checked_part(part: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tup
             f" {len(shape)} vectors of coordinates, as long as the values\n  help: give one for each dimension"
         )
     checked = [_coordinates(c, d, n) for d, (c, n) in enumerate(zip(columns, shape, strict=True))]
-    return checked, _values(data, dtype)
+    return checked, _values(data, dtype, is_rounded)
 
 
 def _array(given: Any) -> Array:
@@ -66,12 +79,12 @@ def _coordinates(c: Array, d: int, n: int) -> Array:
     return c.astype(np.int64, copy=False)
 
 
-def _values(data: Array, dtype: np.dtype[Any]) -> Array:
-    """Values as the dtype: rounded where both are floats, else the same numbers."""
+def _values(data: Array, dtype: np.dtype[Any], is_rounded: bool) -> Array:
+    """Values as the dtype: rounded where both are floats and that was asked for, else the same numbers."""
     if data.dtype == dtype:
         return data
     scalar_name(data.dtype)
-    if np.can_cast(data.dtype, dtype, "same_kind") and dtype.kind not in "iu":
+    if np.can_cast(data.dtype, dtype, "same_kind" if is_rounded else "safe") and dtype.kind not in "iu":
         return data.astype(dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         real = data.real if data.dtype.kind == "c" and dtype.kind != "c" else data
