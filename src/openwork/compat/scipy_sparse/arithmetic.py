@@ -14,6 +14,7 @@ import openwork as ow
 from ...caller import warn
 from ...integers import common_shape
 from ...tensor.tensor import Tensor
+from .buffers import readable
 
 __all__ = ["Arithmetic", "dense_of", "is_scalar", "tensor_of"]
 
@@ -50,6 +51,10 @@ def _agree(a: tuple[int, ...], b: tuple[int, ...]) -> None:
         raise ValueError(f"inconsistent shapes {a} and {b}") from None
 
 
+_SCALING: dict[Any, Any] = {operator.mul: operator.imul, operator.truediv: operator.itruediv}
+"""Operators by a number that have an in-place form in SciPy's classes."""
+
+
 class Arithmetic:
     """The operators; `Array` holds the Tensor."""
 
@@ -64,7 +69,8 @@ class Arithmetic:
     _hold: Any
     asformat: Any
     _dense: Any
-    _back: Any
+    _ask: Any
+    _buffers: Any
     _compressed: Any
 
     def _operand(self, other: Any) -> tuple[str, Any]:
@@ -86,7 +92,7 @@ class Arithmetic:
         if kind == "stranger":
             return NotImplemented
         if kind == "scalar":
-            return self._back(run(self.to_scipy(), x))
+            return self._ask(lambda lent: run(lent, x))
         if kind == "sparse" and x.shape != self.shape:
             raise ValueError(f"inconsistent shapes {self.shape} and {x.shape}")
         found = run(self.tensor, x)
@@ -104,11 +110,15 @@ class Arithmetic:
         return self._sum(other, lambda a, b: b - a)
 
     def _in_its_place(self, run: Callable[[Any, Any], Any], other: Any) -> Any:
-        """The in-place form of an operator: a list of lists becomes the result, others leave it to the operator."""
+        """The in-place form of an operator, as SciPy has it: a list of lists becomes the result, others are scaled by a
+        number where they are, and the rest is left to the operator."""
+        if run in _SCALING and is_scalar(other):
+            self._buffers.scale(_SCALING[run], other)
+            return self
         found = run(self, other) if self.format == "lil" else NotImplemented
         if not isinstance(found, Arithmetic):
             return NotImplemented
-        self._hold(found.asformat("lil").tensor)
+        self._buffers.replace(found.to_scipy().tolil())
         return self
 
     def __iadd__(self, other: Any) -> Any:
@@ -146,8 +156,9 @@ class Arithmetic:
         if kind == "stranger":
             return NotImplemented
         if kind == "scalar":
-            return self._back(self.to_scipy() / x)
-        return self._back(self.to_scipy() / (x if kind == "dense" else x.to_scipy()))
+            return self._ask(lambda lent: lent / x)
+        other = x if kind == "dense" else readable(x.to_scipy())
+        return self._ask(lambda lent: lent / other)
 
     __div__ = __truediv__
 
@@ -171,11 +182,14 @@ class Arithmetic:
         inner = (x.shape[-1:], self.shape[-2:][:1]) if reflected else (self.shape[-1:], x.shape[-2:][:1])
         if inner[0] != inner[1]:
             raise ValueError(f"matmul: dimension mismatch with signature (n,k={inner[0]}),(k={inner[1]},m)->(n,m)")
+        if self.format == "dia" == getattr(other, "format", None):  # whose diagonals are SciPy's, stored zeros too
+            theirs = readable(x.to_scipy("dia"))
+            return self._ask(lambda lent: theirs @ lent if reflected else lent @ theirs)
         try:
             found = ow.matmul(x, self.tensor) if reflected else ow.matmul(self.tensor, x)
         except ow.ShapeError:
-            theirs = x if kind == "dense" else x.to_scipy()  # SciPy's error
-            return self._back(theirs @ self.to_scipy() if reflected else self.to_scipy() @ theirs)
+            theirs = x if kind == "dense" else readable(x.to_scipy())  # SciPy's error
+            return self._ask(lambda lent: theirs @ lent if reflected else lent @ theirs)
         if kind == "dense":
             return self._dense(dense_of(found)) if isinstance(other, np.matrix) else dense_of(found)
         made = found if isinstance(found, Tensor) else ow.asarray(found)
@@ -185,7 +199,8 @@ class Arithmetic:
         """`self @ other`, or its multiple by a number; of more dimensions NumPy's `dot`."""
         t = tensor_of(other)
         if max(len(self.shape), np.ndim(other) if t is None else t.ndim) > 2:
-            return self._back(self.to_scipy().dot(other if t is None else t.to_scipy()))
+            theirs = other if t is None else readable(t.to_scipy())
+            return self._ask(lambda lent: lent.dot(theirs))
         return self * other if is_scalar(other) else self @ other
 
     def __pow__(self, other: Any) -> Any:
@@ -197,7 +212,7 @@ class Arithmetic:
             raise NotImplementedError("input is not scalar")
         if not n:
             raise NotImplementedError("zero power is not supported: it would densify the matrix")
-        return self._back(self.to_scipy().power(n, dtype))
+        return self._ask(lambda lent: lent.power(n, dtype))
 
     def __abs__(self) -> Any:
         return self._like(abs(self.tensor), "csr" if self.format in ("lil", "dok") else self.format)
@@ -208,7 +223,7 @@ class Arithmetic:
         return self._like(-self.tensor, "csr" if self.format == "lil" else self.format)
 
     def __round__(self, ndigits: int = 0) -> Any:
-        return self._back(round(self.to_scipy(), ndigits))
+        return self._ask(lambda lent: round(lent, ndigits))
 
     def _compare(self, other: Any, run: Callable[[Any, Any], Any]) -> Any:
         kind, x = self._operand(other)

@@ -20,6 +20,7 @@ from ...interop.scipy_operators import called_by_scipy, declined, is_left_to
 from ...tables import HOMES, NUMPY
 from ...tensor.tensor import Tensor
 from .arithmetic import Arithmetic, tensor_of
+from .buffers import BUFFERS, Buffers, apart, readable
 
 __all__ = ["CLASSES", "Array", "unwrapped", "wrapped"]
 
@@ -32,7 +33,7 @@ def unwrapped(x: Any) -> Any:
     if isinstance(x, Array):
         return x.to_scipy()
     if isinstance(x, Tensor):
-        return x.to_numpy() if x.format.is_dense else x.to_scipy()
+        return x.to_numpy() if x.format.is_dense else readable(x.to_scipy())
     if type(x) in (list, tuple) and any(isinstance(y, Array | Tensor | list | tuple) for y in x):
         return type(x)(unwrapped(y) for y in x)
     return {key: unwrapped(value) for key, value in x.items()} if type(x) is dict else x
@@ -42,7 +43,7 @@ def wrapped(x: Any) -> Any:
     """The array of ours for one of SciPy's, also inside of tuples and lists."""
     if scipys.issparse(x):
         kind = "matrix" if isinstance(x, scipys.spmatrix) else "array"
-        return CLASSES[kind, x.format]._of(ow.asarray(x), x)
+        return CLASSES[kind, x.format]._of(None, x)
     return type(x)(wrapped(y) for y in x) if type(x) in (list, tuple) else x
 
 
@@ -51,10 +52,9 @@ class Array(Arithmetic):
 
     kind: ClassVar[str] = "array"
     format: ClassVar[str] = ""
-    __slots__ = ("_view", "tensor")
+    __slots__ = ("_buffers",)
     __array_priority__ = 10.1
-    tensor: Tensor
-    _view: tuple[Any, Any]
+    _buffers: Buffers
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -79,32 +79,40 @@ class Array(Arithmetic):
         made = theirs(
             arg1 if isinstance(arg1, tuple) else unwrapped(arg1), shape=shape, dtype=dtype, copy=copy, **options
         )
-        self._hold(ow.asarray(made), made)
+        self._hold(None, made)
+        _ = self.tensor  # buffers are checked
 
     @classmethod
-    def _of(cls, t: Tensor, view: Any = None) -> Any:
-        """The array over a Tensor, whose format is that of the class."""
+    def _of(cls, t: Tensor | None, view: Any = None) -> Any:
+        """The array over a Tensor, whose format is that of the class, or over SciPy's array."""
         self = object.__new__(cls)
         self._hold(t, view)
         return self
 
-    def _hold(self, t: Tensor, view: Any = None) -> None:
-        object.__setattr__(self, "tensor", t)
-        object.__setattr__(self, "_view", (t._storage, view))
+    def _hold(self, t: Tensor | None, view: Any = None) -> None:
+        object.__setattr__(self, "_buffers", Buffers(self.format, self.kind, t, view))
+
+    @property
+    def tensor(self) -> Tensor:  # type: ignore[override]
+        """The Tensor over the buffers."""
+        return self._buffers.tensor
 
     def to_scipy(self) -> Any:
-        """SciPy's array over the same buffers."""
-        storage, view = self._view
-        if view is None or storage is not self.tensor._storage:
-            made = self.tensor.to_scipy(self.format)
-            view = made if self.kind == "array" else getattr(scipys, f"{self.format}_matrix")(made)
-            self._hold(self.tensor, view)
-        return view
+        """SciPy's array: over the same buffers where its elements are in order and stored once, else a copy.
+
+        SciPy's methods sort and sum in place what they read. Lists of lists and dictionaries are copied.
+        """
+        lent = self._lent()
+        return lent.copy() if self.format in ("lil", "dok") else lent
+
+    def _lent(self) -> Any:
+        return self._buffers.lent()
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
         """The attributes of SciPy's array over the same buffers: `vars(A)` is what it is there."""
-        attributes: dict[str, Any] = vars(self.to_scipy())
+        self._buffers.give("__dict__")
+        attributes: dict[str, Any] = vars(self._buffers.view)
         return attributes
 
     def __tensor__(self) -> Tensor:
@@ -122,12 +130,11 @@ class Array(Arithmetic):
         format = self._compressed if format is None else format
         if t.ndim != 2 and format not in ("coo", "dok") and not (t.ndim == 1 and format == "csr"):
             format = "coo" if self.kind == "array" else format
-        if t.fill_value:
-            t = ow.asarray(t.to_numpy(), format="coo")
+        t = ow.asarray(t.to_numpy(), format="coo") if t.fill_value else apart(t, self.tensor)
         made = t.to_scipy("coo" if t.ndim > 2 else format)
         if self.kind == "matrix":
             made = getattr(scipys, f"{format}_matrix")(made)
-        return CLASSES[self.kind, format]._of(ow.asarray(made), made)
+        return CLASSES[self.kind, format]._of(None, made)
 
     def _dense(self, x: np.ndarray[Any, Any]) -> Any:
         return x
@@ -141,32 +148,44 @@ class Array(Arithmetic):
         """SciPy's buffers and other attributes, and methods that change nothing."""
         if name.startswith("__") or name in Array.__slots__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        found = getattr(self.to_scipy(), name)
+        if name in BUFFERS and hasattr(self._buffers.view, name):
+            return self._buffers.give(name)
+        found = getattr(self._buffers.view, name)
         if not callable(found) or isinstance(found, type):
             return wrapped(found)
 
         def method(*args: Any, **kwargs: Any) -> Any:
-            return self._back(found(*unwrapped(args), **unwrapped(kwargs)))
+            return self._asked(name, *args, **kwargs)
 
         return method
 
-    def _back(self, found: Any) -> Any:
-        """What a method of SciPy's array gave: itself for itself, else an array of ours."""
-        return self if found is self.to_scipy() else wrapped(found)
+    def _asked(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What a method of SciPy's array gives that changes nothing: this array for itself, else another of ours."""
+        return self._ask(lambda lent: getattr(lent, name)(*unwrapped(args), **unwrapped(kwargs)))
+
+    def _ask(self, call: Callable[[Any], Any]) -> Any:
+        """What a call that reads SciPy's array gives."""
+        lent = self._lent()
+        found = call(lent)
+        return self if found is lent else wrapped(found)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(getattr(type(self), name, None), property):
             object.__setattr__(self, name, value)
             return
-        view = self.to_scipy()
-        setattr(view, name, value)
-        self._hold(ow.asarray(view), view)
+        self._buffers.put(name, value)
 
     def _in_place(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """A method of SciPy's that changes the structure, of buffers of its own."""
-        view = self.to_scipy().copy()
+        view = self._buffers.own()
         found = getattr(view, name)(*unwrapped(args), **unwrapped(kwargs))
-        self._hold(ow.asarray(view), view)
+        self._buffers.replace(view)
+        return found
+
+    def _changed(self, name: str, *args: Any) -> Any:
+        """A method of SciPy's that changes lists or dictionaries, which are this array's own."""
+        found = getattr(self._buffers.view, name)(*unwrapped(args))
+        self._buffers.replace(self._buffers.view)
         return found
 
     def setdiag(self, values: Any, k: int = 0) -> None:
@@ -215,18 +234,21 @@ class Array(Arithmetic):
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Any:
         """The dimensions in reverse order, over the same buffers unless `copy`; CSR's is CSC."""
-        return self._back(self.to_scipy().transpose(axes=axes, copy=copy))
+        view = self._buffers.shallow()
+        if self.format == "dia":  # SciPy places data beyond the last column wrongly
+            view.data = view.data[:, : self.shape[1]]
+        return wrapped(view.transpose(axes=axes, copy=copy))
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
         """The elements in another dtype."""
-        return self._back(self.to_scipy().astype(dtype, casting=casting, copy=copy))
+        return self._asked("astype", dtype, casting=casting, copy=copy)
 
     def toarray(self, order: Any = None, out: Any = None) -> Any:
         """The dense array."""
         if order is None and out is None:
             dense = self.tensor.to_numpy()
             return dense.copy() if self.tensor.format.is_dense else dense
-        return self.to_scipy().toarray(order, out)
+        return self._buffers.shallow().toarray(order, out)
 
     def todense(self, order: Any = None, out: Any = None) -> Any:
         """The dense array; a matrix of a matrix."""
@@ -244,7 +266,7 @@ class Array(Arithmetic):
 
     def copy(self) -> Any:
         """The array in buffers of its own."""
-        return wrapped(self.to_scipy().copy())
+        return wrapped(self._buffers.own())
 
     def __len__(self) -> int:
         if self.format == "dok":  # a dict of its elements
@@ -263,13 +285,14 @@ class Array(Arithmetic):
         return (self[k] for k in range(self.shape[0]))
 
     def __repr__(self) -> str:
-        return repr(self.to_scipy())
+        return repr(self._buffers.view)
 
     def __str__(self) -> str:
-        return str(self.to_scipy())
+        return str(self._buffers.shallow())
 
     def __reduce__(self) -> Any:
-        return wrapped, (self.to_scipy(),)
+        buffers = self._buffers
+        return wrapped, (buffers.own() if self.format in ("lil", "dok") else buffers.shallow(),)
 
     def __getitem__(self, key: Any) -> Any:
         plain = _key(key)
@@ -278,30 +301,32 @@ class Array(Arithmetic):
         except (IndexError, TypeError, ValueError, NotImplementedError):
             found = None
         if found is None or (found.ndim > 2 and self.format != "coo"):
-            return wrapped(self.to_scipy()[unwrapped(key)])  # what SciPy's classes take besides, or its error
+            return self._ask(lambda lent: lent[unwrapped(key)])  # what SciPy's classes take besides, or its error
         if found.ndim == 1 and found.size and self.ndim == 2 and self.format in ("csr", "csc") and _is_inner(plain):
             return found.to_numpy()
         return self._like(found, self.format if found.ndim == self.ndim else "coo")
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        given = tensor_of(value)
-        t = self.tensor
+        with warnings.catch_warnings():  # rows are spliced here as there
+            warnings.simplefilter("ignore", scipys.SparseEfficiencyWarning)
+            if hasattr(getattr(scipys, f"{self.format}_{self.kind}"), "__setitem__") and self.format != "bsr":
+                self._buffers.assign(unwrapped(key), unwrapped(value))
+            else:
+                self._assigned(unwrapped(key), unwrapped(value))
+
+    def _assigned(self, key: Any, value: Any) -> None:
+        """Set elements of a format that SciPy does not assign to, through one that it does."""
+        view = self._lent()
+        through = view.tocsr()
         try:
-            t[_key(key)] = value if given is None else given
+            through[key] = value
         except (IndexError, TypeError, ValueError, NotImplementedError):
-            with warnings.catch_warnings():  # what SciPy broadcasts besides, or its error
-                warnings.simplefilter("ignore", scipys.SparseEfficiencyWarning)
-                view = self.to_scipy().copy()
-                view[unwrapped(key)] = unwrapped(value)
-                self._hold(ow.asarray(view), view)
-            return
-        made = t.to_scipy("csr" if self.format in ("lil", "dok") and t.ndim == 2 else self.format)
-        self._hold(ow.asarray(made))
+            view[key] = value  # SciPy's error
+        self._buffers.replace(through.tobsr(view.blocksize) if self.format == "bsr" else through.asformat(self.format))
 
     def _reduced(self, name: str, axis: Any, dtype: Any, out: Any) -> Any:
-        theirs = self.to_scipy()
         if self.kind == "matrix" or out is not None or not self.shape or self.tensor._storage.scalar == "bool":
-            return getattr(theirs, name)(axis=axis, dtype=dtype, out=out)
+            return self._asked(name, axis=axis, dtype=dtype, out=out)
         axis = _axis(axis, self.ndim)
         found = getattr(ow, name)(self.tensor, axis=axis, dtype=dtype)
         return found.to_numpy()[()] if not found.ndim else found.to_numpy()

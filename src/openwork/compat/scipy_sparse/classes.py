@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as scipys
 
-import openwork as ow
-
 from .arithmetic import is_scalar
-from .array import CLASSES, Array
+from .array import CLASSES, Array, unwrapped, wrapped
 
 __all__ = [
     "bsr_array", "bsr_matrix", "coo_array", "coo_matrix", "csc_array", "csc_matrix", "csr_array", "csr_matrix",
@@ -40,7 +38,11 @@ class spmatrix(Array):
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        self._hold(self.reshape(shape).tensor)
+        self._buffers.replace(self._buffers.own().reshape(shape))
+
+    def set_shape(self, shape: Any) -> None:
+        """Reshape the matrix in place."""
+        self.shape = shape
 
     def __mul__(self, other: Any) -> Any:
         return self.multiply(other) if is_scalar(other) else self._product(other, reflected=False)
@@ -49,23 +51,71 @@ class spmatrix(Array):
         return self.multiply(other) if is_scalar(other) else self._product(other, reflected=True)
 
     def __pow__(self, power: Any) -> Any:
-        return CLASSES[self.kind, self.format](self.to_scipy() ** power)
+        return CLASSES[self.kind, self.format](self._lent() ** power)
 
     def dot(self, other: Any) -> Any:
         """The product of matrices, or the multiple by a number."""
         return self * other
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.to_scipy()[key if not isinstance(key, Array) else key.to_scipy()]
-        if not scipys.issparse(found):
-            return found
-        return CLASSES[self.kind, found.format]._of(ow.asarray(found), found)
+        return self._ask(lambda lent: lent[unwrapped(key)])
+
+
+class _Dictionary(Array):
+    """A dictionary of elements by their coordinates, as SciPy's; `|` and `reversed` are those of matrices alone."""
+
+    __slots__ = ()
+
+    @classmethod
+    def fromkeys(cls, iterable: Any, value: Any = 1, /) -> Any:
+        """The array with one value at the coordinates that are given, as large as they ask."""
+        return wrapped(getattr(scipys, f"{cls.format}_{cls.kind}").fromkeys(iterable, value))
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._buffers.view
+
+    def __delitem__(self, key: Any, /) -> None:
+        self._changed("__delitem__", key)
+
+    def __reversed__(self) -> Any:
+        return reversed(self._buffers.view)
+
+    def __or__(self, other: Any) -> Any:
+        return self._buffers.view.__or__(unwrapped(other))
+
+    def __ror__(self, other: Any) -> Any:
+        return self._buffers.view.__ror__(unwrapped(other))
+
+    def __ior__(self, other: Any) -> Any:
+        self._changed("__ior__", other)
+        return self
+
+    def clear(self) -> None:
+        """Leave out all elements."""
+        self._changed("clear")
+
+    def pop(self, /, *args: Any) -> Any:
+        """Leave out an element, and give it."""
+        return self._changed("pop", *args)
+
+    def popitem(self) -> Any:
+        """Leave out the last element, and give its coordinates and value."""
+        return self._changed("popitem")
+
+    def setdefault(self, key: Any, default: Any = None, /) -> Any:
+        """The element at `key`, which becomes `default` where there is none."""
+        return self._changed("setdefault", key, default)
+
+    def update(self, val: Any) -> None:
+        """Set elements by a dictionary, a sparse array of this kind, or pairs."""
+        self._changed("update", val)
 
 
 def _class(base: type[Array], name: str) -> Any:
     """A class of one format; for `isinstance` it has the buffers and methods of SciPy's of that name."""
-    theirs = getattr(scipys, name)
-    return type(name, (base,), {"__slots__": (), "format": name[:3], "__doc__": theirs.__doc__, "__module__": __name__})
+    theirs, format = getattr(scipys, name), name[:3]
+    bases = (_Dictionary, base) if format == "dok" else (base,)
+    return type(name, bases, {"__slots__": (), "format": format, "__doc__": theirs.__doc__, "__module__": __name__})
 
 
 csr_array, csc_array = _class(sparray, "csr_array"), _class(sparray, "csc_array")
