@@ -8,24 +8,24 @@ writes the table of docs/compatibility.md; FOLDER holds an unpacked wheel.
 from __future__ import annotations
 
 import ast
-import os
 import re
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
-from scipy_suite import PAGE, SETTINGS, counts, parsed
-
-import openwork
+import suites
+from suites import Outcomes, counts, unexpected
 
 VERSION = "0.19.3"
-FILES = ("array_function", "compressed", "compressed_2d", "conversion", "coo", "dok", "dot", "einsum", "elemwise", "io",
+FILES = ("array_function", "compressed", "compressed_2d", "conversion", "coo", "dask_interop", "dok", "dot", "einsum", "elemwise", "io",
          "namespace")  # fmt: skip
-"""Left out: test_coo_numba, test_compressed_convert, test_compressed_slicing (functions and types of numba's)."""
+LEFT_OUT = {
+    "test_coo_numba, test_compressed_convert, test_compressed_slicing": "types and functions of numba's",
+}
+"""The files that are not run, with the reason."""
 HELPERS = (
     "assert_eq", "assert_gcxs_slicing", "assert_nnz", "is_canonical", "_zero_of_dtype", "random_value_array",
     "equivalent", "human_readable_size", "html_table", "check_zero_fill_value", "convert_format", "default_rng",
@@ -83,71 +83,34 @@ def helpers(text: str) -> str:
     return f"import functools\nimport warnings\nfrom collections.abc import Iterable\nimport numpy as np\n\n{body}\n"
 
 
-def run(package: Path, *selection: str, files: tuple[str, ...] = FILES, timeout: int = 3600) -> dict[str, str]:
+def run(package: Path, *selection: str, files: tuple[str, ...] = FILES, timeout: int = 3600) -> Outcomes:
     """Outcomes by test: "passed", or "failed" or "error" with the error's last line; skips and xfails are left out."""
     theirs = package / "numba_backend"
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        (root / "pytest.ini").write_text(SETTINGS)
         (root / "suite_utils.py").write_text(helpers((theirs / "_utils.py").read_text()))
         (root / "conftest.py").write_text(changed((theirs / "tests" / "conftest.py").read_text()))
         for name in files:
             (root / f"suite_{name}.py").write_text(changed((theirs / "tests" / f"test_{name}.py").read_text()))
-        command = [sys.executable, "-m", "pytest", "-q", "-rA", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        settings = {
-            "COLUMNS": "400",
-            "PYTEST_ADDOPTS": "",
-            "PYTHONPATH": f"{Path(openwork.__file__).parents[1]}:{root}",
-        }
-        settings["OPENWORK_OPTIMIZE"] = "0"  # many kernels that each run once
-        done = subprocess.run(
-            [*command, "-c", str(root / "pytest.ini"), "--rootdir", folder, *selection,
-             *(str(root / f"suite_{name}.py") for name in files)],
-            cwd=folder, env={**os.environ, **settings}, capture_output=True, text=True, check=False, timeout=timeout,
-        )  # fmt: skip
-    out = parsed(done.stdout)
-    if not any(x == "passed" for x in out.values()):
-        raise RuntimeError(f"pydata/sparse's suite did not run\n{done.stdout[-3000:]}\n{done.stderr[-2000:]}")
-    return out
+        names = tuple(f"suite_{name}.py" for name in files)
+        return suites.run("pydata/sparse", root, names, selection, timeout)
 
 
 def failures() -> dict[str, str]:
-    """The tests that are expected to fail (`*` for any text in a name), with their reasons."""
-    lines = EXPECTED.read_text().splitlines()
-    pairs = (x.rpartition(" | ") for x in lines if x[:1] not in ("", "#"))
-    return {test.strip(): reason.strip() for test, _, reason in pairs}
+    """The tests that are expected to fail, with their reasons."""
+    return suites.failures(EXPECTED)
 
 
-def reason(test: str, expected: dict[str, str]) -> str | None:
-    """Why a test is expected to fail."""
-    for pattern, why in expected.items():
-        if test == pattern or re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), test):
-            return why
-    return None
-
-
-def table(outcomes: dict[str, str]) -> str:
-    """The page's section: how many tests of each file pass and fail, and why."""
-    groups: dict[str, Counter[str]] = {}
-    reasons: Counter[str] = Counter()
-    expected = failures()
-    for test, outcome in outcomes.items():
-        group, kind = test.partition(".py")[0].replace("suite_", "test_"), outcome.partition(" ")[0]
-        groups.setdefault(group, Counter())[kind] += 1
-        if kind != "passed":
-            reasons[reason(test, expected) or "not listed"] += 1
+def table(outcomes: Outcomes) -> list[str]:
+    """The page's section: how many tests of each file pass and fail, why, and what is not run."""
     total = counts(outcomes)
-    return "\n".join((
-        f"sparse {VERSION}: {total['passed']} pass, {total['failed'] + total['error']} fail.",
+    groups = {test: test.partition(".py")[0].replace("suite_", "test_") for test in outcomes}
+    return [
+        f"sparse {VERSION}: {total['passed']} pass, {total['failed'] + total['error']} fail, of every test in these files; "
+        f"{outcomes.skipped} the suite skips, or expects to fail, itself.",
         "",
-        "| tests | pass | fail |",
-        "| --- | ---: | ---: |",
-        *(f"| {name} | {n['passed']} | {n['failed'] + n['error']} |" for name, n in sorted(groups.items())),
-        "",
-        "| why they fail | tests |",
-        "| --- | ---: |",
-        *(f"| {why} | {n} |" for why, n in reasons.most_common()),
-    ))  # fmt: skip
+        *suites.table(outcomes, groups, failures(), LEFT_OUT),
+    ]  # fmt: skip
 
 
 def main(arguments: list[str]) -> None:
@@ -155,14 +118,9 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         package = Path(arguments[0]) / "sparse" if arguments else sources(Path(folder))
         outcomes = run(package, *arguments[1:])
-    expected = failures() if EXPECTED.exists() else {}
-    for test, outcome in outcomes.items():
-        if outcome.startswith(("failed", "error")) != (reason(test, expected) is not None):
-            print(f"{test} | {outcome}")
-    print(dict(counts(outcomes)))
-    if not arguments[1:] and EXPECTED.exists():
-        head, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n{table(outcomes)}\n{END}{rest.partition(END)[2]}")
+    print(*unexpected(outcomes, failures()), dict(counts(outcomes)), sep="\n")
+    if not arguments[1:]:
+        suites.write(table(outcomes), BEGIN, END)
 
 
 if __name__ == "__main__":

@@ -7,17 +7,14 @@ process of its own. `python tests/compat/scipy_suite.py` runs them and writes th
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import scipy
-
-import openwork
+import suites
+from suites import Outcomes, counts, unexpected
 
 SPARSE = Path(scipy.__file__).parent / "sparse"
 SOURCES = SPARSE / "tests"
@@ -44,20 +41,7 @@ NARROW = "supported_dtypes = [t for t in supported_dtypes if t().itemsize <= (16
 PARTS = ("_construct", "_extract")
 """Private modules whose functions the tests call, all of which scipy.sparse has too."""
 EXPECTED = Path(__file__).with_name("scipy_suite_failures.txt")
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 BEGIN, END = "<!-- scipy.sparse: made by tests/compat/scipy_suite.py -->", "<!-- end of scipy.sparse -->"
-SETTINGS = """[pytest]
-python_files = suite_*.py
-addopts = -p no:randomly
-markers =
-    fail_slow
-    thread_unsafe
-    slow
-    xslow
-    xfail_on_32bit
-    parallel_threads_limit
-    iterations
-"""
 
 
 def source(name: str) -> Path:
@@ -103,108 +87,47 @@ def changed(text: str, home: str = "scipy.sparse") -> str:
     return text
 
 
-def run(files: tuple[str, ...], *selection: str, timeout: int = 1800) -> dict[str, str]:
-    """Outcomes by test: "passed", or "failed" or "error" with the error's last line; what SciPy skips is left out."""
+def run(files: tuple[str, ...], *selection: str, timeout: int = 1800) -> Outcomes:
+    """Outcomes by test; what SciPy skips is left out."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        (root / "pytest.ini").write_text(SETTINGS)
+        root, names = Path(folder), []
         (root / "data").symlink_to(SOURCES / "data")
         for name in files:
             home = "scipy.sparse" + (f".{name.partition('/')[0]}" if "/" in name else "")
-            path = root / f"suite_{name.replace('/test_', '_').removeprefix('test_')}.py"
-            path.write_text(changed(source(name).read_text(), home))
-        command = [sys.executable, "-m", "pytest", "-q", "-rA", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        settings = {"COLUMNS": "400", "PYTEST_ADDOPTS": "", "PYTHONPATH": str(Path(openwork.__file__).parents[1])}
-        settings["OPENWORK_OPTIMIZE"] = "0"  # many kernels that each run once
-        done = subprocess.run(
-            [*command, "-c", str(root / "pytest.ini"), "--rootdir", folder, *selection, folder], cwd=folder,
-            env={**os.environ, **settings}, capture_output=True, text=True, check=False, timeout=timeout,
-        )  # fmt: skip
-    out = parsed(done.stdout)
-    if not any(x == "passed" for x in out.values()):
-        raise RuntimeError(f"SciPy's suite did not run\n{done.stdout[-3000:]}\n{done.stderr[-2000:]}")
-    return out
-
-
-def parsed(report: str) -> dict[str, str]:
-    """What a report of pytest's says, by test."""
-    found = re.findall(r"^(PASSED|FAILED|ERROR) (.*)$", report, re.MULTILINE)
-    return {rest.partition(" - ")[0]: f"{kind.lower()} {rest.partition(' - ')[2]}".strip() for kind, rest in found}
-
-
-def counts(outcomes: dict[str, str]) -> Counter[str]:
-    """How many tests of each outcome."""
-    return Counter(x.partition(" ")[0] for x in outcomes.values())
+            names.append(f"suite_{name.replace('/test_', '_').removeprefix('test_')}.py")
+            (root / names[-1]).write_text(changed(source(name).read_text(), home))
+        return suites.run("SciPy", root, tuple(names), selection, timeout)
 
 
 def failures() -> dict[str, str]:
-    """The tests that are expected to fail, with their reasons; `*` in a name is any text."""
-    lines = EXPECTED.read_text().splitlines()
-    return {
-        test.strip(): reason.strip() for test, _, reason in (x.partition("|") for x in lines if x[:1] not in ("", "#"))
-    }
+    """The tests that are expected to fail, with their reasons."""
+    return suites.failures(EXPECTED)
 
 
-def reason_of(test: str, expected: dict[str, str]) -> str | None:
-    """Why a test is expected to fail; None where it is not."""
-    if test in expected:
-        return expected[test]
-    patterns = (p for p in expected if "*" in p)
-    return next((expected[p] for p in patterns if re.fullmatch(re.escape(p).replace(r"\*", ".*"), test)), None)
+def group(test: str) -> str:
+    """The row of the table: the file, of test_base the class too."""
+    name, *parts = test.removeprefix("suite_").split("::")
+    name = f"test_{name}".removesuffix(".py").replace("test_csgraph_", "csgraph/test_")
+    return name + (f", {parts[0]}" if name == "test_base" and len(parts) > 1 else "")
 
 
-def unexpected(outcomes: dict[str, str]) -> list[str]:
-    """The tests whose outcome is not what is listed."""
-    expected = failures()
-    failed = {test for test, outcome in outcomes.items() if outcome.startswith(("failed", "error"))}
-    wrong = [test for test in outcomes if (test in failed) != (reason_of(test, expected) is not None)]
-    return wrong + [test for test in expected if "*" not in test and test not in outcomes]
-
-
-def table(outcomes: dict[str, str]) -> str:
-    """The page's section: how many tests of each class, or file, pass and fail, and why."""
-    groups: dict[str, Counter[str]] = {}
-    for test, outcome in outcomes.items():
-        name, *parts = test.removeprefix("suite_").split("::")
-        group = f"test_{name}".removesuffix(".py") + (f", {parts[0]}" if name == "base.py" and len(parts) > 1 else "")
-        groups.setdefault(group, Counter())[outcome.partition(" ")[0]] += 1
-    total, expected = counts(outcomes), failures()
-    failed = [test for test, outcome in outcomes.items() if outcome.startswith(("failed", "error"))]
-    reasons = Counter(reason_of(test, expected) or "not known" for test in failed)
-    rows = [f"| {name} | {n['passed']} | {n['failed'] + n['error']} |" for name, n in sorted(groups.items())]
-    return "\n".join((
-        f"SciPy {scipy.__version__}: {total['passed']} pass, {total['failed'] + total['error']} fail; every test of these files, "
-        f"those that SciPy skips itself ({total['skipped']}) excepted.",
+def table(outcomes: Outcomes) -> list[str]:
+    """The page's section: how many tests of each class, or file, pass and fail, why, and what is not run."""
+    total = counts(outcomes)
+    return [
+        f"SciPy {scipy.__version__}: {total['passed']} pass, {total['failed'] + total['error']} fail, of every test in these files; "
+        f"{outcomes.skipped} SciPy skips, or expects to fail, itself.",
         "",
-        "| tests | pass | fail |",
-        "| --- | ---: | ---: |",
-        *rows,
-        "",
-        "| why they fail | tests |",
-        "| --- | ---: |",
-        *(f"| {reason} | {n} |" for reason, n in reasons.most_common()),
-        "",
-        "| files of scipy.sparse that are not run | why |",
-        "| --- | --- |",
-        *(f"| {name} | {reason} |" for name, reason in LEFT_OUT.items()),
-    ))  # fmt: skip
+        *suites.table(outcomes, {test: group(test) for test in outcomes}, failures(), LEFT_OUT),
+    ]  # fmt: skip
 
 
 def main(arguments: list[str]) -> None:
     """Run the suite, say what failed unexpectedly, and write the page's section."""
     outcomes = run(FILES, *arguments)
-    for test in unexpected(outcomes):
-        print(f"{test} | {outcomes.get(test, 'is not there')}")
-    print(dict(counts(outcomes)))
+    print(*unexpected(outcomes, failures()), dict(counts(outcomes)), sep="\n")
     if not arguments:
-        write(outcomes)
-
-
-def write(outcomes: dict[str, str]) -> None:
-    """Put the section into the page."""
-    head, begin, rest = PAGE.read_text().partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    PAGE.write_text(f"{head}{begin}\n{table(outcomes)}\n{end}{tail}")
+        suites.write(table(outcomes), BEGIN, END)
 
 
 if __name__ == "__main__":
