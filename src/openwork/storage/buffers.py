@@ -20,7 +20,16 @@ from ..checked import bounded
 from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..faults import reach
 from .memory import reserve
-from .recorded import bare, is_recorded, of_recording, outside, refuse_recorded, with_memory
+from .recorded import (
+    bare,
+    has_memory,
+    is_recorded,
+    of_recording,
+    outside,
+    refuse_recorded,
+    refuse_tracer,
+    with_memory,
+)
 
 __all__ = [
     "PLAIN_TENSORS",
@@ -46,6 +55,7 @@ __all__ = [
     "numpy_dtype",
     "of_torch",
     "one_device",
+    "refuse_stand_in",
     "same_memory",
     "scalar_name",
     "scalar_of",
@@ -248,21 +258,21 @@ def address(x: Array) -> int:
             f"a torch tensor on device {x.device}\n  supported: cpu, where kernels run"
             "\n  help: move it with .to('cpu') first"
         )
+    refuse_stand_in(x)
+    refuse_tracer()
     if is_recorded(x):
         refuse_recorded(x)
         x = bare(x)
-    try:
-        return int(x.data_ptr())
-    except RuntimeError as error:
-        raise _without_memory(x) from error
+    return int(x.data_ptr())
 
 
-def _without_memory(x: Array) -> UnsupportedError:
-    """The error of a tensor that has no memory: torch's FakeTensor, FunctionalTensor."""
-    return UnsupportedError(
-        f"a torch tensor without memory, {type(x).__name__}"
-        "\n  help: torch.compile, and torch.export.export(..., strict=True), take calls of Tensors"
-    )
+def refuse_stand_in(x: Array) -> None:
+    """Raise for a torch tensor that has no memory: FakeTensor, FunctionalTensor, wrappers of others."""
+    if type(x) is not np.ndarray and not has_memory(x):
+        raise UnsupportedError(
+            f"a torch tensor without memory, {type(x).__name__}"
+            "\n  help: torch.compile, and torch.export.export(..., strict=True), take calls of Tensors"
+        )
 
 
 def same_memory(x: Array, y: Array) -> bool:
@@ -390,12 +400,9 @@ def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
 
 def _shared(x: Array) -> np.ndarray[Any, Any]:
     """torch's array of a tensor's memory."""
-    try:
-        return x.numpy()  # type: ignore[no-any-return]
-    except RuntimeError as error:
-        if not any(words in str(error) for words in ("data pointer", "tensor subclasses")):
-            raise
-        raise _without_memory(x) from error
+    refuse_stand_in(x)
+    refuse_tracer()
+    return x.numpy()  # type: ignore[no-any-return]
 
 
 def _from_numpy(x: np.ndarray[Any, Any], like: Array) -> Array:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .storage import Storage
 
 __all__ = [
-    "bare", "is_batched", "is_dual", "is_recorded", "is_transformed", "of_recording", "outside", "refuse_recorded",
-    "structure_of",
+    "bare", "has_memory", "is_batched", "is_dual", "is_recorded", "is_transformed", "of_recording", "outside",
+    "refuse_recorded", "refuse_tracer", "structure_of",
     "with_memory",
 ]  # fmt: skip
 
@@ -112,6 +112,42 @@ def bare(x: Any, *, any_of_batch: bool = False, all_of_batch: bool = False) -> A
             x = inner
         x = with_memory(x.detach())
         return forward.unpack_dual(x).primal if forward._current_level >= 0 else x
+
+
+def has_memory(x: Any) -> bool:
+    """Whether a torch tensor has memory of its own: FakeTensor, FunctionalTensor and other stand-ins have none."""
+    torch = sys.modules["torch"]
+    if type(x).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+        return True
+    memory = x.untyped_storage()
+    try:
+        return bool(memory.device.type != "meta" and (memory.data_ptr() or not x.numel()))
+    except RuntimeError:  # torch's error of FunctionalTensor
+        return False
+
+
+def refuse_tracer(*, before_dispatch: bool = False) -> None:
+    """Raise where a tracer of torch below Python runs, as in `make_fx` and `FakeTensorMode`.
+
+    It sees the memory that a result gets, and no kernel that writes to it. Those that trace before dispatch have a mode
+    of functions, which is less to ask for, but none inside a function that modes have seen: `before_dispatch` asks.
+    """
+    native = sys.modules["torch"]._C
+    if native._len_torch_dispatch_stack():
+        keys = native._TorchDispatchModeKey
+        for key in (keys.PROXY, keys.FUNCTIONAL, keys.FAKE):
+            if (mode := native._get_dispatch_mode(key)) is not None:
+                raise _inside(type(mode).__name__)
+    may_come_before = before_dispatch or native._len_torch_function_stack()
+    if may_come_before and native._dispatch_tls_is_dispatch_key_included(native.DispatchKey.PreDispatch):
+        raise _inside("a tracer before dispatch")
+
+
+def _inside(tracer: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"a call of Tensors inside {tracer}: it records the memory of results, and no kernel that writes to it"
+        "\n  help: torch.compile, and torch.export.export(..., strict=True), take calls of Tensors"
+    )
 
 
 def refuse_recorded(x: Any) -> None:

@@ -132,7 +132,7 @@ class Storage:
             out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, values)
             out._watch = seen
             return out
-        pos, crd = (tuple(None if b is None else adopted(b) for b in group) for group in (self.pos, self.crd))
+        pos, crd = (tuple(None if b is None else _index_adopted(b) for b in group) for group in (self.pos, self.crd))
         out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, self.values)
         out._watch = watch(pos, crd, self.values)
         return out
@@ -354,6 +354,11 @@ def _refuse(shape: tuple[int, ...]) -> None:
         f"3.1 extent {d} of shape {shape}\n  expected: an integer from 0 to {LARGEST}; got: {n}"
         "\n  help: coordinates are 64-bit: spread the elements over more dimensions"
     )
+
+
+def _index_adopted(b: Array) -> Array:
+    """A torch index buffer, watched; one of inference mode copied, as nothing counts what is written to it."""
+    return copied(b) if b.is_inference() else adopted(b)
 
 
 def unpickled(

@@ -16,6 +16,7 @@ from ..runtime.gradient_hook import rule, with_grad_parameter
 from ..runtime.library_errors import FAILURES, explain
 from ..runtime.operation import block
 from ..storage.buffers import is_torch
+from ..storage.recorded import refuse_tracer
 from ..storage.watch import NOTHING
 from ..tables import ATTRIBUTES, LAZY, MASKED, METHODS, PLACES
 from .numpy_names import accepts, by_numpy, by_numpys_arguments, standard_arguments
@@ -147,6 +148,8 @@ def _bound(name: str) -> Callable[..., Any]:
             key = (name, args[0], False) if args and type(args[0]) is int else None if args else of_all
             if key is not None and type(self) is tensor_type and not trace.steps:
                 s = self._raw_storage
+                if type(s.values) is not np.ndarray:
+                    refuse_tracer()
                 seen = s._watch
                 if seen is None or (seen is not NOTHING and (seen.same is None or not seen.same(seen.words))):
                     s = self._storage

@@ -6,6 +6,8 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
 from ..format import coo
 from ..format.format import Format
@@ -20,7 +22,7 @@ from ..runtime.library_errors import sized
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
 from ..storage.iso import alive, lent, spread
-from ..storage.recorded import is_recorded
+from ..storage.recorded import is_recorded, refuse_tracer
 from ..storage.scalars import python_scalar
 from ..storage.slot_copies import Native, when_native
 from ..storage.storage import Storage
@@ -85,6 +87,8 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     def _storage(self) -> Storage:
         """The storage. Raises InvariantError where buffers were changed so that it breaks an invariant."""
         storage = self._raw_storage
+        if type(storage.values) is not np.ndarray:
+            refuse_tracer()
         watch = storage._watch or storage.watch
         if watch is NOTHING or (watch.same is not None and watch.same(watch.words)) or watch.holds():
             return storage

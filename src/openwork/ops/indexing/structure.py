@@ -17,6 +17,7 @@ from ...storage.buffers import (
     is_torch,
     length,
     of_torch,
+    refuse_stand_in,
     scalar_name,
     scalar_of,
     zeros,
@@ -139,6 +140,7 @@ def with_values(x: Any, values: Any, /, *, fill_value: Any = None) -> Tensor:
             "\n  help: sparse_mask takes the elements of another tensor at these places"
         )
     buffer = flat(as_array(array.reshape(-1), like=array if is_torch(array) else s.values))
+    refuse_stand_in(buffer)
     if is_torch(buffer) != is_torch(s.values):
         s = s.mapped(lambda b: as_array(b, like=buffer))
     fill = s.fill_value if fill_value is None else fill_value

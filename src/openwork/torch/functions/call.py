@@ -19,6 +19,7 @@ from ...ops.products.einsum import einsum
 from ...ops.products.matmul import matmul
 from ...ops.products.sddmm import sddmm
 from ...runtime.library_errors import explain
+from ...storage.recorded import refuse_tracer
 from ...tables import TORCH
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_nary, over_torch
@@ -51,6 +52,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     Raises UnsupportedError for a function that is not in the table.
     """
+    refuse_tracer(before_dispatch=True)
     if not kwargs:
         prepared = PREPARED.get(function)
         prepared_result = None

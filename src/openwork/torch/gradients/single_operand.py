@@ -31,6 +31,7 @@ from ...runtime.coiterate.types import typed
 from ...runtime.prepared import key_of, recall, remember, sparse_operand
 from ...runtime.promote import compute_scalar
 from ...runtime.strided import Strided, strided
+from ...storage import recorded
 from ...storage.buffers import Array, as_array, is_torch, length, scalar_of
 from ...storage.recorded import bare, is_recorded, outside, structure_of
 from ...storage.storage import Storage
@@ -124,6 +125,8 @@ def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor
 
 def has_memory(x: torch.Tensor) -> bool:
     """Whether a tensor is what its memory says, at an address that kernels take."""
+    if not recorded.has_memory(x):
+        return False
     at = x.data_ptr()
     return at != 0 and not (at % x.element_size() or x.is_neg() or (x.is_complex() and x.is_conj()))
 
