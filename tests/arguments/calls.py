@@ -118,6 +118,7 @@ _ORDINARY: dict[str, Call] = {
     "ttm": _call(a(), np.ones((3, 2)), 1),
     "ttv": _call(a(), VECTOR, 1),
     "vecdot": _call(a(), a(), axis=1),
+    "linalg.factorized refine": _call(square(), refine=1),
     "linalg.amg": _call(ow.asarray(np.eye(7)), sweeps=1, coarse=1, max_levels=2),
     "linalg.cross": _call(ow.asarray(VECTOR), ow.asarray(VECTOR), axis=0),
     "linalg.diagonal": _call(a(), offset=1, axis1=0, axis2=1),

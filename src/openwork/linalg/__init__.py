@@ -24,6 +24,7 @@ from .dense_format import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, qr, s
 from .direct import det, inv, slogdet, solve, spsolve
 from .direct_solver.ordering import ordering
 from .eigen import eigs, eigsh, expm, expm_multiply, lobpcg, onenormest, svds
+from .factorization import Factorization, factorized
 from .inverse import InverseOperator
 from .iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, lsmr, lsqr, minres, qmr, tfqmr
 from .norms import matrix_norm, matrix_power, norm, trace, vector_norm
@@ -31,7 +32,7 @@ from .operator import aslinearoperator
 from .pca import PCA, pca
 from .preconditioners import ic0, ilu0, jacobi, ssor
 from .randomized import SVD, randomized_svd
-from .superlu import LU, Factorization, factorized, spilu, splu
+from .superlu import LU, spilu, splu
 from .triangular import solve_triangular, spsolve_triangular
 from .tridiagonal import solve_tridiagonal
 

@@ -14,6 +14,7 @@ from ..runtime.gradient_hook import differentiable
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, to_numpy
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
+from .factorization import Factorization, factorized
 from .operands import (
     check_rows,
     dense,
@@ -24,7 +25,6 @@ from .operands import (
     square,
     value_buffers,
 )
-from .superlu import Factorization, factorized
 from .tridiagonal import is_tridiagonal, solve_tridiagonal
 
 __all__ = ["det", "inv", "slogdet", "solve", "solve_stack", "spsolve"]

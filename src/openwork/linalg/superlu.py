@@ -8,9 +8,11 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..interop.layouts import sparse_csc_tensor
-from ..storage.buffers import as_array, numpy_dtype, to_numpy
+from ..storage.buffers import as_array, to_numpy
 from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
+from .direct_solver.solvers import parity
+from .direct_solver.systems import Rows
 from .inverse import InverseOperator
 from .operands import (
     counts,
@@ -20,68 +22,65 @@ from .operands import (
     scipy_matrix,
     solve_scalar,
     square,
-    stored_as,
 )
 from .preconditioners import finite
 
-__all__ = ["LU", "Factorization", "factorized", "spilu", "splu"]
+__all__ = ["LU", "SuperLU", "spilu", "splu"]
 
 
-class Factorization(InverseOperator):
-    """An LU factorisation, to solve with again and again.
+class SuperLU:
+    """SuperLU's factors of compressed rows; `factor` computes them anew."""
 
-    `solve(b)` or a call of it takes a vector (n,) or right sides (n, k); `nse` is the number of elements of L and U.
+    kind = "superlu"
 
-    Examples
-    --------
-    >>> solve = ow.linalg.factorized(ow.asarray([[4.0, 1.0], [0, 2.0]], format="csr"))
-    >>> solve(np.array([6.0, 4.0]))
-    array([1., 2.])
-    """
+    def __init__(self, rows: Rows, scalar: str, options: dict[str, Any]) -> None:
+        self.scalar, self.options = scalar, options
+        self.factor(rows)
 
-    __slots__ = ("_lu", "_transposed", "nse")
+    @property
+    def nse(self) -> int:
+        """Elements of L and U, as SuperLU counts them."""
+        return int(self._lu.nnz)
 
-    def __init__(self, a: Tensor, scalar: str, **options: Any) -> None:
-        super().__init__(a.shape, scalar)
-        self._lu: Any = None
-        self._transposed = stored_as(a) == "csr"
-        self._lu = _superlu("splu", a.T if self._transposed else a, scalar, options)
-        self.nse = int(self._lu.nnz) if self._lu is not None else 0
+    def factor(self, rows: Rows) -> None:
+        """Factor the transpose, whose columns the rows are. Raises LinAlgError for a singular matrix."""
+        from scipy.sparse import csc_array
 
-    def solve(self, b: Any, trans: str = "N", *, transposed: bool = False) -> Any:
-        """x with `A @ x = b`, with `A.T` for trans="T" or `transposed`, with `A.H` for "H"; of the kind of `b`."""
-        return super().solve(b, "T" if transposed else trans)
+        shape = (rows.n, rows.n)
+        self._lu = _factors("splu", csc_array((rows.values, rows.crd, rows.pos), shape), shape, self.options)
 
-    def _solve(self, right: np.ndarray[Any, Any], trans: str) -> np.ndarray[Any, Any]:
-        if trans == "H" and self._transposed:
-            return np.asarray(np.conj(self._solve(np.conj(right), "T")))
-        kind = {"N": "T", "T": "N"}[trans] if self._transposed else trans
-        return np.asarray(self._lu.solve(right, kind))
+    def solve(self, right: np.ndarray[Any, Any], trans: str) -> np.ndarray[Any, Any]:
+        """Solutions of right sides (n, c) with the rows, their transpose or adjoint."""
+        if trans == "H":
+            return np.asarray(np.conj(self._lu.solve(np.conj(right), "N")))
+        return np.asarray(self._lu.solve(right, "T" if trans == "N" else "N"))
 
     def slogdet(self) -> tuple[Any, Any]:
         """(sign, logarithm of the absolute value) of the determinant."""
-        dtype = numpy_dtype(self.scalar)
-        if self._lu is None:
-            return dtype.type(1), np.zeros((), dtype).real[()]
         pivots = self._lu.U.diagonal()
         with np.errstate(divide="ignore", invalid="ignore"):
-            signs = np.prod(pivots / np.abs(pivots)) * _parity(self._lu.perm_r) * _parity(self._lu.perm_c)
-            return dtype.type(signs), np.log(np.abs(pivots)).sum()
+            signs = np.prod(pivots / np.abs(pivots)) * parity(self._lu.perm_r) * parity(self._lu.perm_c)
+            return signs, np.log(np.abs(pivots)).sum()
 
 
 def _superlu(maker: str, a: Tensor, scalar: str, options: dict[str, Any]) -> Any:
     """SciPy's factors of a matrix, "splu" or "spilu"; None without rows, of which SuperLU has none."""
+    matrix = scipy_matrix(a, "csc", scalar) if a.shape[0] else None
+    return _factors(maker, matrix, a.shape, options)
+
+
+def _factors(maker: str, matrix: Any, shape: tuple[int, ...], options: dict[str, Any]) -> Any:
     import scipy.sparse.linalg as scipys
 
     options = options_of(maker, options, 1)
     counts(maker, options)
     numbers(maker, options)
-    if not a.shape[0]:
+    if matrix is None:
         return None
     try:
-        return getattr(scipys, maker)(narrow_indices(scipy_matrix(a, "csc", scalar)), **options)
+        return getattr(scipys, maker)(narrow_indices(matrix), **options)
     except RuntimeError as error:
-        raise _singular_error(a, error) from error
+        raise _singular_error(shape, error) from error
 
 
 class LU(InverseOperator):
@@ -144,46 +143,13 @@ class LU(InverseOperator):
         return np.asarray(self._lu.solve(right, trans))
 
 
-def _singular_error(a: Tensor, error: Exception) -> Exception:
+def _singular_error(shape: tuple[int, ...], error: Exception) -> Exception:
     if "singular" not in str(error).lower():
         return error
     return np.linalg.LinAlgError(
-        f"the matrix of shape {a.shape} is singular: a pivot of its LU factorisation is exactly 0"
+        f"the matrix of shape {shape} is singular: a pivot of its LU factorisation is exactly 0"
         "\n  help: lsqr(A, b) gives the least-squares solution"
     )
-
-
-def _parity(permutation: np.ndarray[Any, Any]) -> int:
-    """1 for an even permutation, -1 for an odd one."""
-    unvisited, sign = np.ones(len(permutation), bool), 1
-    order = permutation.tolist()
-    for start in range(len(order)):
-        k, length = start, 0
-        while unvisited[k]:
-            unvisited[k] = False
-            k, length = order[k], length + 1
-        sign = -sign if length and length % 2 == 0 else sign
-    return sign
-
-
-def factorized(a: Any, **options: Any) -> Factorization:
-    """The LU factorisation of a square matrix of any format; a CSR or CSC one is handed over without a copy.
-
-    `options` are those of `scipy.sparse.linalg.splu`. Raises numpy.linalg.LinAlgError for a singular matrix.
-
-    Cost: one factorisation, as `splu`; a solution O(nse of the factors).
-    See also: splu, solve.
-
-    Examples
-    --------
-    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
-    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
-    >>> solve = ow.linalg.factorized(L)
-    >>> np.allclose(L @ solve(b), b)
-    True
-    """
-    t = _single_matrix(a, "factorized")
-    return Factorization(t, solve_scalar(t), **options)
 
 
 def _single_matrix(a: Any, operation: str) -> Tensor:

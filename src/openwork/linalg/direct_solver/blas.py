@@ -7,10 +7,13 @@ SciPy exports the routines that it is built with as C functions of pointers: the
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from itertools import product
 
-__all__ = ["address", "char"]
+__all__ = ["address", "char", "one_thread"]
 
 _LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 _REAL_NAMES = {"herk": "syrk", "hetrf": "sytrf"}
@@ -42,3 +45,32 @@ def _pointer(capsule: object) -> int:
     out = pointer(capsule, name(capsule))
     assert isinstance(out, int)
     return out
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """BLAS on one thread: for kernels that call it from several threads of their own.
+
+    Of OpenBLAS, which SciPy's wheels have, by its public functions; another library keeps its threads.
+    """
+    functions = _thread_functions()
+    before = functions[0]() if functions is not None else 1
+    if functions is None or before == 1:
+        yield
+        return
+    functions[1](1)
+    try:
+        yield
+    finally:
+        functions[1](before)
+
+
+@cache
+def _thread_functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    library = ctypes.CDLL(import_module("scipy.linalg.cython_blas").__file__)
+    for prefix, suffix in product(("scipy_", ""), ("", "64_")):
+        get, put = (getattr(library, f"{prefix}openblas_{v}_num_threads{suffix}", None) for v in ("get", "set"))
+        if get is not None and put is not None:
+            get.restype, put.argtypes, put.restype = ctypes.c_int, [ctypes.c_int], None
+            return get, put
+    return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from .supernodes import Supernodes, places_in_parents, row_structure, supernodes
 __all__ = ["Entries", "Plan", "Symbolic", "analyse"]
 
 Array = np.ndarray[Any, Any]
+
+WIDE = 5e7
+"""Operations of a front at which all threads work."""
 
 _DEPTHS = """
 def depths(up: I[const], depth: I[mut], size: I[mut], work: f64[mut], count: i64):
@@ -106,10 +110,13 @@ class Entries:
 
 @dataclass(frozen=True)
 class Plan:
-    """What runs in parallel and where updates are: ranges of subtrees, then the ranges of all other supernodes."""
+    """What runs in parallel and where updates are: ranges of subtrees, then those of all other supernodes.
+
+    Of the latter, whether they are large enough for all threads to work at one.
+    """
 
     subtrees: tuple[tuple[int, int], ...]
-    rest: tuple[tuple[int, int], ...]
+    rest: tuple[tuple[int, int, bool], ...]
     update_at: Array
     work: int
 
@@ -244,8 +251,12 @@ def _plan(symbolic: Symbolic, threads: int) -> Plan:
     base = np.concatenate([np.zeros(1, np.int64), np.cumsum(most)])
     update_at += base[2 * region.astype(np.int64) + depth % 2]
     ends = [0, *(end for pair in ranges for end in pair), count]
-    rest = tuple((lo, hi) for lo, hi in zip(ends[::2], ends[1::2], strict=True) if hi > lo)
-    return Plan(tuple(ranges), rest, update_at, int(base[-1]))
+    rest: list[tuple[int, int, bool]] = []
+    for lo, hi in zip(ends[::2], ends[1::2], strict=True):
+        wide = width[lo:hi] * height[lo:hi] ** 2 > WIDE
+        cuts = [lo, *(lo + 1 + np.flatnonzero(wide[1:] != wide[:-1])).tolist(), hi] if hi > lo else []
+        rest += [(a, b, bool(wide[a - lo])) for a, b in pairwise(cuts)]
+    return Plan(tuple(ranges), tuple(rest), update_at, int(base[-1]))
 
 
 def _grouped(roots: Array, size: Array, work: Array, limit: float) -> list[tuple[int, int]]:

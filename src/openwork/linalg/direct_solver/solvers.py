@@ -1,0 +1,163 @@
+"""Compressed rows -> a factorisation of one kind, with its order and scales: numeric phase, solutions, determinant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...storage.buffers import numpy_dtype
+from .factors import Factors
+from .graph import adjacency
+from .ordering import METHODS, order_of
+from .symbolic import Symbolic, analyse
+from .systems import Rows, coordinates, equilibrated, transversal
+
+__all__ = ["Multifrontal", "symbolic_phase"]
+
+Array = np.ndarray[Any, Any]
+
+DISSECT_FROM = 4e4
+"""Operations for each row from which nested dissection is tried beside minimum degree: what it takes is regained."""
+
+
+class Scales(NamedTuple):
+    """Scales of rows and columns, and the row that each column has on the diagonal."""
+
+    row: Array
+    col: Array
+    match: Array | None
+
+
+def symbolic_phase(rows: Rows, match: Array | None, ordering: Any) -> Symbolic:
+    """The symbolic phase of the structure of A + A.T, the rows exchanged first.
+
+    ordering : a name of `METHODS`, "auto", or the order itself
+    """
+    pos, crd = rows.pos, rows.crd
+    if match is not None:
+        many = np.diff(pos)[match]
+        start = np.concatenate([np.zeros(1, pos.dtype), np.cumsum(many, dtype=pos.dtype)])
+        place = np.arange(start[-1]) + np.repeat(pos[:-1][match] - start[:-1], many)
+        pos, crd = start, crd[place]
+    graph = adjacency(pos, crd)
+    if not isinstance(ordering, str):
+        return analyse(graph, np.asarray(ordering), "given")
+    if ordering == "colamd":
+        return analyse(graph, order_of(rows.graph, rows.n, "colamd"), ordering)
+    if ordering != "auto":
+        return analyse(graph, METHODS[ordering](graph), ordering)
+    first = analyse(graph, METHODS["amd"](graph), "amd")
+    if first.flops < DISSECT_FROM * rows.n:
+        return first
+    second = analyse(graph, METHODS["nd"](graph), "nd")
+    return second if second.flops < first.flops else first
+
+
+class Multifrontal:
+    """Factors by supernodes of one kind: "cholesky", "ldl" or "lu"; `factor` again for values of the same structure."""
+
+    def __init__(self, rows: Rows, kind: str, scalar: str, symbolic: Callable[[Array | None], Symbolic]) -> None:
+        self.kind, self.scalar, self.n = kind, scalar, rows.n
+        self.scales = None if kind == "cholesky" else self._scales(rows)
+        match = self.scales.match if self.scales is not None else None
+        self.symbolic = symbolic(match)
+        row, col = coordinates(rows)
+        self.row, self.col = row, col
+        if match is not None:
+            place = np.empty_like(match)
+            place[match] = np.arange(self.n, dtype=match.dtype)
+            row = place[row]
+        self.factors = Factors(self.symbolic, kind, scalar, self.symbolic.entries(row, col, 2 if kind == "lu" else 1))
+        self.factor(rows)
+
+    def _scales(self, rows: Rows) -> Scales:
+        r, c = equilibrated(rows, self.kind == "ldl")
+        return Scales(r, c, transversal(rows, r, c) if self.kind == "lu" else None)
+
+    @property
+    def nse(self) -> int:
+        """Elements of the factors."""
+        return self.symbolic.nse * (2 if self.kind == "lu" else 1)
+
+    def factor(self, rows: Rows) -> None:
+        """The numeric phase. Raises LinAlgError, with the row, where Cholesky's finds the matrix not definite."""
+        values = rows.values
+        tiny = 0.0
+        if self.scales is not None:
+            match = self.scales.match
+            if match is None:
+                r, c = equilibrated(rows, self.kind == "ldl")
+                self.scales = Scales(r, c, None)
+            values = values * (self.scales.row[self.row] * self.scales.col[self.col]).astype(values.real.dtype)
+            tiny = float(np.sqrt(np.finfo(numpy_dtype(self.scalar)).eps)) * float(np.abs(values).max(initial=0.0))
+        self.factors.factor(values, tiny)
+        failed = self.factors.failed
+        if failed is not None:
+            row = int(self.symbolic.order[failed])
+            raise np.linalg.LinAlgError(
+                f"the matrix is not positive definite: the pivot of row {row} is not positive"
+                "\n  help: kind='ldl' takes indefinite matrices, kind='auto' finds out"
+            )
+
+    @property
+    def replaced(self) -> int:
+        """How many pivots were too small, and replaced."""
+        return self.factors.replaced
+
+    def suspect(self) -> int:
+        """The row of the first pivot that was replaced, else of the smallest."""
+        d = np.abs(self.factors.diagonal())
+        bad = np.flatnonzero(self.factors.info)
+        column = int(self.symbolic.nodes.first[bad[0]]) if bad.size else int(np.argmin(d))
+        if bad.size:
+            s = int(bad[0])
+            lo, hi = self.symbolic.nodes.first[s], self.symbolic.nodes.first[s + 1]
+            column = int(lo + np.argmin(d[lo:hi]))
+        row = int(self.symbolic.order[column])
+        match = self.scales.match if self.scales is not None else None
+        return row if match is None else int(match[row])
+
+    def solve(self, right: Array, trans: str) -> Array:
+        """Solutions of right sides (n, c) with the rows, their transpose or adjoint; a new array."""
+        order = self.symbolic.order
+        enter = leave = order
+        before: Array | None = None
+        after: Array | None = None
+        if self.scales is not None:
+            before, after, match = self.scales
+            enter = order if match is None else match[order]
+            if trans != "N":
+                before, after, enter, leave = after, before, leave, enter
+        real = self.factors.dtype.type(0).real.dtype
+        x = right if before is None else right * before[:, None].astype(real)
+        x = np.asfortranarray(x[enter], self.factors.dtype)
+        x = self.factors.solve(x[:, 0].copy() if x.shape[1] == 1 else x, trans).reshape(right.shape, order="F")
+        out = np.empty(right.shape, x.dtype)
+        out[leave] = x
+        if after is not None:
+            out *= after[:, None].astype(real)
+        return out
+
+    def slogdet(self) -> tuple[Any, Any]:
+        """(sign, logarithm of the absolute value) of the determinant."""
+        sign, size = self.factors.slogdet()
+        if self.scales is not None:
+            size = size - np.log(self.scales.row).sum() - np.log(self.scales.col).sum()
+            if self.scales.match is not None:
+                sign = sign * parity(self.scales.match)
+        return sign, size
+
+
+def parity(permutation: Array) -> int:
+    """1 for an even permutation, -1 for an odd one."""
+    unvisited, sign = np.ones(len(permutation), bool), 1
+    order = permutation.tolist()
+    for start in range(len(order)):
+        k, length = start, 0
+        while unvisited[k]:
+            unvisited[k] = False
+            k, length = order[k], length + 1
+        sign = -sign if length and length % 2 == 0 else sign
+    return sign

@@ -1,0 +1,129 @@
+"""Kernels that solve with the panels of a factor: forward over the supernodes, backward, and with blocks of D.
+
+Right sides are columns, n x c, in the order of elimination. `off` is where the rows below are: in the panel, or in the
+second one of LU; letters (as BLAS's uplo, trans, diag) say which triangle and whether it is transposed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.text import inlined
+from .blas import address
+from .fronts import CHARACTERS, REALS
+from .graph import compiled
+
+__all__ = ["substitution_kernel"]
+
+_HEAD = """
+f = i64(first[s])
+k = i64(first[s + 1]) - f
+q = row_pos[s]
+r = row_pos[s + 1] - q
+m = k + r
+panel = panel_at[s]
+"""
+
+_PARAMETERS = """first: I[const], row_pos: i64[const], rows: I[const], panel_at: i64[const], factor: T[const],
+        pivots: i32[const], x: T[mut], n: i64, c: i64, count: i64, tallest: i64, swaps: i64, off: i64, uplo: i8,
+        op: i8, diag: i8, below: i8, triangle: i64, rectangle: i64"""
+
+_FORWARD = """
+def forward(PARAMETERS):
+    w: T[tallest * c] = empty
+    for s in range(0, count):
+        HEAD
+        if swaps == 1:
+            for j in range(0, k):
+                SWAP
+        TRIANGLE
+        if r > 0:
+            BELOW
+            for b in range(0, c):
+                for i in range(0, r): # novector
+                    x[b * n + rows[q + i]] = x[b * n + rows[q + i]] - w[b * r + i]
+"""
+
+_BACKWARD = """
+def backward(PARAMETERS):
+    w: T[tallest * c] = empty
+    for t in range(0, count):
+        s = count - 1 - t
+        HEAD
+        if r > 0:
+            for b in range(0, c):
+                for i in range(0, r): # novector
+                    w[b * r + i] = x[b * n + rows[q + i]]
+            BELOW
+        TRIANGLE
+        if swaps == 1:
+            for u in range(0, k):
+                j = k - 1 - u
+                SWAP
+"""
+
+_SWAP = """
+p = i64(pivots[f + j]) - 1
+if p != j:
+    for b in range(0, c):
+        a = x[b * n + f + j]
+        x[b * n + f + j] = x[b * n + f + p]
+        x[b * n + f + p] = a
+"""
+
+_BLOCKS = """
+def blocks(first: I[const], panel_at: i64[const], row_pos: i64[const], factor: T[const], sub: T[const], x: T[mut],
+           n: i64, c: i64, count: i64):
+    for s in range(0, count):
+        f = i64(first[s])
+        k = i64(first[s + 1]) - f
+        m = k + row_pos[s + 1] - row_pos[s]
+        j: i64 = 0
+        while j < k:
+            d = factor[panel_at[s] + j * m + j]
+            e = sub[f + j]
+            if e == T(0.0):
+                for b in range(0, c):
+                    x[b * n + f + j] = x[b * n + f + j] / d
+                j += 1
+            else:
+                u = d / CONJ(e)
+                v = factor[panel_at[s] + (j + 1) * m + j + 1] / e
+                t = u * v - T(1.0)
+                for b in range(0, c):
+                    y = x[b * n + f + j] / CONJ(e)
+                    z = x[b * n + f + j + 1] / e
+                    x[b * n + f + j] = (v * y - z) / t
+                    x[b * n + f + j + 1] = (u * z - y) / t
+                j += 2
+"""
+"""Blocks of two rows divided by their other element first, as LAPACK's sytrs does."""
+
+_ONE = {
+    "TRIANGLE": "call(triangle, uplo, op, diag, i32(k), factor[panel], i32(m), x[f], i32(1))",
+    "forward": "call(rectangle, PLAIN, i32(r), i32(k), T(1.0), factor[off + panel + k], i32(m), x[f], i32(1), T(0.0), "
+    "w[0], i32(1))",
+    "backward": "call(rectangle, below, i32(r), i32(k), T(-1.0), factor[off + panel + k], i32(m), w[0], i32(1), "
+    "T(1.0), x[f], i32(1))",
+}
+_MANY = {
+    "TRIANGLE": "call(triangle, LEFT, uplo, op, diag, i32(k), i32(c), T(1.0), factor[panel], i32(m), x[f], i32(n))",
+    "forward": "call(rectangle, PLAIN, PLAIN, i32(r), i32(c), i32(k), T(1.0), factor[off + panel + k], "
+    "i32(m), x[f], i32(n), T(0.0), w[0], i32(r))",
+    "backward": "call(rectangle, below, PLAIN, i32(k), i32(c), i32(r), T(-1.0), factor[off + panel + k], "
+    "i32(m), w[0], i32(r), T(1.0), x[f], i32(n))",
+}
+
+
+def substitution_kernel(step: str, index: str, scalar: str, one: bool) -> tuple[Any, list[int]]:
+    """The kernel "forward", "backward" or "blocks", of one right side or many, and addresses of its routines."""
+    types = (("I", index), ("T", scalar))
+    if step == "blocks":
+        return compiled(_BLOCKS.replace("CONJ", "conj" if scalar in REALS else ""), *types), []
+    calls = _ONE if one else _MANY
+    parts = {"HEAD": _HEAD, "SWAP": _SWAP, "TRIANGLE": calls["TRIANGLE"], "BELOW": calls[step]}
+    text = inlined(_FORWARD if step == "forward" else _BACKWARD, parts).replace("PARAMETERS", _PARAMETERS)
+    for word, letter in CHARACTERS.items():
+        text = text.replace(word, letter)
+    routines = ("trsv", "gemv") if one else ("trsm", "gemm")
+    return compiled(text, *types), [address(name, scalar) for name in routines]

@@ -1,0 +1,313 @@
+"""A sparse matrix -> its factorisation, by our own solver or SuperLU, as an object that solves and takes new values."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
+from ..integers import integer
+from ..storage.buffers import numpy_dtype, to_numpy
+from ..storage.recorded import refuse_recorded
+from ..storage.structure import keep
+from ..tensor.tensor import Tensor
+from .direct_solver.ordering import METHODS
+from .direct_solver.solvers import Multifrontal, symbolic_phase
+from .direct_solver.symbolic import Symbolic
+from .direct_solver.systems import Rows, completed, mirror, rows_of
+from .inverse import InverseOperator
+from .operands import solve_scalar, square
+from .preconditioners import finite
+from .superlu import SuperLU
+
+__all__ = ["Factorization", "factorized"]
+
+Array = np.ndarray[Any, Any]
+
+KINDS = ("auto", "cholesky", "ldl", "lu", "superlu")
+OURS = ("cholesky", "ldl", "lu")
+SMALL = 1500
+"""Rows below which SuperLU, which has no symbolic phase of its own, takes less time."""
+REFINEMENTS = {"cholesky": 0, "ldl": 3, "lu": 3, "superlu": 0}
+SINGLE_REFINEMENTS = 20
+
+
+class Solver(Protocol):
+    """What factorises: rows again with `factor`, right sides (n, c) with `solve`."""
+
+    kind: str
+
+    @property
+    def nse(self) -> int: ...
+    def factor(self, rows: Rows) -> None: ...
+    def solve(self, right: Array, trans: str) -> Array: ...
+    def slogdet(self) -> tuple[Any, Any]: ...
+
+
+class Factorization(InverseOperator):
+    """A factorisation of a square matrix, to solve with again and again, and again with other values.
+
+    `solve(b)` or a call of it takes a vector (n,) or right sides (n, k); `update(values)` keeps the symbolic phase.
+    `kind` is what was computed, `nse` the number of elements of the factors, `symbolic` the symbolic phase.
+
+    Examples
+    --------
+    >>> solve = ow.linalg.factorized(ow.asarray([[4.0, 1.0], [0, 2.0]], format="csr"))
+    >>> solve(np.array([6.0, 4.0]))
+    array([1., 2.])
+    """
+
+    __slots__ = ("_asked", "_factors", "_options", "_rows", "_sizes", "_tensor", "refine")
+
+    def __init__(
+        self, a: Tensor, scalar: str, kind: str = "auto", ordering: Any = "auto", refine: int | None = None,
+        single: bool = False, options: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(a.shape, scalar)
+        self._tensor, self._asked = a, (kind, ordering, refine, single)
+        self._options = options or {}
+        self._factors: Solver | None = None
+        self.refine = refine or 0
+        self._sizes: Rows | None = None
+        self._rows = self._read(a)
+        if self._rows.n:
+            self._factorise()
+
+    @property
+    def kind(self) -> str:
+        """What was computed: "cholesky", "ldl", "lu" or "superlu"; "auto" of a matrix without rows."""
+        return self._asked[0] if self._factors is None else self._factors.kind
+
+    @property
+    def nse(self) -> int:
+        """Elements of the factors."""
+        return 0 if self._factors is None else self._factors.nse
+
+    @property
+    def symbolic(self) -> Symbolic | None:
+        """The symbolic phase: order, elements, operations, `memory()`; None of SuperLU's."""
+        return self._factors.symbolic if isinstance(self._factors, Multifrontal) else None
+
+    def update(self, values: Any) -> Factorization:
+        """Factor the matrix of the same structure with other values; this object, which then solves with that one.
+
+        values : a Tensor of the same structure, or an array of the stored elements in their order. Raises ShapeError
+        for another structure, LinAlgError as `factorized` does; after an error the object solves with what it had
+        only where the values were refused before the numeric phase.
+        """
+        t = values if isinstance(values, Tensor) else self._tensor.with_values(values)
+        refuse_recorded(t.values)
+        if solve_scalar(t)[0] == "c" and self.scalar[0] != "c":
+            raise DTypeError(f"update: the factors are {self.dtype}; got {t.dtype}\n  help: factorized(A)")
+        if t.shape != self.shape:
+            raise ShapeError(f"update: the matrix has shape {self.shape}; got {t.shape}")
+        rows = self._read(t)
+        old = self._rows
+        same = rows.turned == old.turned and np.array_equal(rows.pos, old.pos) and np.array_equal(rows.crd, old.crd)
+        if not same:
+            raise ShapeError("update: the values are of another structure\n  help: factorized(A) analyses that one")
+        self._tensor, self._rows = t, rows
+        if self._factors is not None:
+            finite(rows.values, "update")
+            try:
+                self._factors.factor(rows)
+                self._accept(self._factors)
+            except np.linalg.LinAlgError:
+                if self._asked[0] != "auto":
+                    raise
+                self._factorise()
+        return self
+
+    def solve(self, b: Any, trans: str = "N", *, transposed: bool = False) -> Any:
+        """x with `A @ x = b`, with `A.T` for trans="T" or `transposed`, with `A.H` for "H"; of the kind of `b`."""
+        return super().solve(b, "T" if transposed else trans)
+
+    def slogdet(self) -> tuple[Any, Any]:
+        """(sign, logarithm of the absolute value) of the determinant."""
+        dtype = numpy_dtype(self.scalar)
+        if self._factors is None:
+            return dtype.type(1), np.zeros((), dtype).real[()]
+        sign, size = self._factors.slogdet()
+        if self._rows.turned and self.kind in ("cholesky", "ldl"):
+            sign = np.conj(sign)
+        return dtype.type(sign), dtype.type(size).real
+
+    def logdet(self) -> Any:
+        """The logarithm of the determinant; nan where it is negative."""
+        sign, size = self.slogdet()
+        return size if sign.real > 0 and sign.imag == 0 else size * np.nan
+
+    def _read(self, t: Tensor) -> Rows:
+        """The compressed rows of the matrix; of kinds that read a triangle the Hermitian matrix that it stands for."""
+        rows = rows_of(t, self.scalar)
+        return completed(rows) if self._asked[0] in ("cholesky", "ldl") else rows
+
+    def _factorise(self) -> None:
+        kind, _, _, _ = self._asked
+        rows = self._rows
+        finite(rows.values, "factorized")
+        candidates = [kind] if kind != "auto" else _candidates(rows)
+        for number, candidate in enumerate(candidates):
+            try:
+                self._accept(self._solver(candidate))
+            except np.linalg.LinAlgError:
+                if number + 1 == len(candidates):
+                    raise
+            else:
+                return
+
+    def _solver(self, kind: str) -> Solver:
+        _, ordering, _, single = self._asked
+        if kind == "superlu":
+            return SuperLU(self._rows, self.scalar, self._options)
+        scalar = {"f64": "f32", "c128": "c64"}.get(self.scalar, self.scalar) if single else self.scalar
+        return Multifrontal(self._rows, kind, scalar, lambda match: self._symbolic(match, ordering))
+
+    def _symbolic(self, match: Array | None, ordering: Any) -> Symbolic:
+        """The symbolic phase, kept with the structure of the tensor where rows are not exchanged."""
+        facts, key = self._tensor._storage.plans.facts, ("symbolic phase", self._rows.turned, ordering)
+        if match is not None or not isinstance(ordering, str):
+            return symbolic_phase(self._rows, match, ordering)
+        found: Symbolic | None = facts.get(key)
+        if found is None:
+            found = symbolic_phase(self._rows, None, ordering)
+            keep(facts, key, found)
+        return found
+
+    def _accept(self, solver: Solver) -> None:
+        """Take a solver, if it solves. Raises LinAlgError, with a row, where static pivots have not been enough."""
+        _, _, refine, single = self._asked
+        default = SINGLE_REFINEMENTS if single else REFINEMENTS[solver.kind]
+        self._factors, self._sizes = solver, None
+        if isinstance(solver, Multifrontal) and default:
+            self.refine = default
+            b = np.cos(np.arange(float(self._rows.n)))[:, None].astype(self.dtype)
+            with np.errstate(all="ignore"):
+                error = self._error(b, self._solve(b, "N"), "N")
+            if not error <= np.finfo(self.dtype).eps ** 0.6:
+                raise np.linalg.LinAlgError(
+                    f"the matrix is singular, or nearly, for factors of kind {solver.kind!r}: {solver.replaced} pivots "
+                    f"are too small, the one of row {solver.suspect()} among them; the error is {error:.1e}"
+                    "\n  help: kind='superlu' exchanges rows freely; lsqr(A, b) gives the least-squares solution"
+                )
+        self.refine = default if refine is None else refine
+
+    def _error(self, right: Array, x: Array, trans: str) -> float:
+        """The componentwise backward error of a solution, the largest of all columns.
+
+        Source: M. Arioli, J. W. Demmel, I. S. Duff, "Solving sparse linear systems with sparse backward error", SIAM J.
+        Matrix Anal. Appl. 10 (1989), with their bound where a row has next to no size.
+        """
+        if self._sizes is None:
+            self._sizes = self._rows._replace(values=np.abs(self._rows.values))
+        left = np.abs(right - self._rows.product(x, trans))
+        scale = self._sizes.product(np.abs(x), trans) + np.abs(right)
+        least = np.finfo(self.dtype).eps * self._rows.n * scale.max(axis=0)
+        return float(np.max(left / np.maximum(np.maximum(scale, least), np.finfo(self.dtype).tiny), initial=0.0))
+
+    def _solve(self, right: Array, trans: str) -> Array:
+        assert self._factors is not None
+        inner = {"N": "T", "T": "N"}.get(trans, "conj") if self._rows.turned else trans
+        x = self._direct(right, inner).astype(self.dtype, copy=False)
+        error = self._error(right, x, trans) if self.refine else 0.0
+        for _ in range(self.refine):
+            if not error > np.finfo(self.dtype).eps:
+                break
+            better = x + self._direct(right - self._rows.product(x, trans), inner)
+            smaller, before = self._error(right, better, trans), error
+            if smaller < before:
+                x, error = better, smaller
+            if not 2 * smaller < before:
+                break
+        return x
+
+    def _direct(self, right: Array, inner: str) -> Array:
+        assert self._factors is not None
+        if inner == "conj":
+            return np.conj(self._factors.solve(np.conj(right), "N"))
+        return self._factors.solve(right, inner)
+
+
+def _candidates(rows: Rows) -> list[str]:
+    """The kinds to try for a matrix, one after the other."""
+    if rows.n < SMALL:
+        return ["superlu"]
+    mirrored = mirror(rows)
+    if mirrored is None or not mirrored.is_hermitian(rows.values):
+        return ["lu", "superlu"]
+    row = np.repeat(np.arange(rows.n, dtype=rows.crd.dtype), np.diff(rows.pos))
+    diagonal = np.zeros(rows.n, rows.values.real.dtype)
+    on = row == rows.crd
+    diagonal[row[on]] = rows.values.real[on]
+    return ["cholesky", "ldl", "superlu"] if bool(np.all(diagonal > 0)) else ["ldl", "superlu"]
+
+
+def factorized(
+    a: Any, kind: str = "auto", *, ordering: Any = "auto", refine: int | None = None, precision: str = "same",
+    **options: Any,
+) -> Factorization:  # fmt: skip
+    """The factorisation of a square matrix of any format, to solve with again and again, and with new values.
+
+    Parameters
+    ----------
+    a : Tensor, shape (n, n), any format
+    kind : "cholesky" of a Hermitian positive definite matrix and "ldl" of an indefinite one: the lower triangle is
+        read; "lu"; "superlu", SciPy's; "auto" finds out: a Hermitian matrix is tried by "cholesky" and "ldl", others
+        by "lu", small ones and those for which static pivots are not enough go to SuperLU
+    ordering : "auto", the name of a method of `ordering`, or an order
+    refine : steps of iterative refinement of each solution at most; by default 3 of "ldl" and "lu", 0 else
+    precision : "single" computes factors of half the size, and refines solutions with residuals of full precision
+    options : those of `scipy.sparse.linalg.splu`, which say kind="superlu"
+
+    Returns
+    -------
+    Factorization : solve(b, trans), update(values), slogdet(), logdet(), kind, nse, symbolic
+
+    Cost: one factorisation by dense blocks on all threads; a solution O(nse of the factors). The symbolic phase is kept
+    with the structure, which tensors that differ in values alone share, and by `update`.
+    Raises numpy.linalg.LinAlgError, with the row, for a matrix that is singular or not definite, or has elements that
+    are nan or inf; UnsupportedError for an unknown kind.
+
+    See also: ordering, splu, solve, cholesky.
+
+    Examples
+    --------
+    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> F = ow.linalg.factorized(L, kind="cholesky")
+    >>> np.allclose(L @ F(b), b)
+    True
+    >>> np.allclose(F.update(2 * L.values)(b), F.update(L)(b) / 2)
+    True
+    """
+    if options:
+        kind = "superlu" if kind == "auto" else kind
+    if kind not in KINDS:
+        raise UnsupportedError(
+            f"factorized: no kind {kind!r}; there are {', '.join(KINDS)}{suggestion(kind, KINDS)}"
+        )  # fmt: skip
+    if options and kind != "superlu":
+        raise TypeError(f"factorized() got options of SuperLU with kind={kind!r}: {', '.join(options)}")
+    if isinstance(ordering, str) and ordering not in ("auto", "colamd", *METHODS):
+        known = ("auto", "colamd", *METHODS)
+        raise UnsupportedError(
+            f"factorized: no ordering {ordering!r}; there are {', '.join(known)}{suggestion(ordering, known)}"
+        )
+    if precision not in ("same", "single"):
+        raise UnsupportedError(f"factorized: precision is 'same' or 'single'; got {precision!r}")
+    steps = None if refine is None else integer(refine, "factorized", "refine", boolean=False)
+    t = square(a, "factorized")
+    if t.ndim != 2:
+        raise ShapeError(f"factorized: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
+    refuse_recorded(t.values)
+    if not isinstance(ordering, str):
+        ordering = _permutation(ordering, t.shape[0])
+    return Factorization(t, solve_scalar(t), kind, ordering, steps, precision == "single", options)
+
+
+def _permutation(ordering: Any, n: int) -> Array:
+    order = np.asarray(to_numpy(ordering) if not isinstance(ordering, list | tuple) else ordering)
+    if order.shape != (n,) or order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(n)):
+        raise ShapeError(f"factorized: expected an order of {n} rows, each once; got shape {order.shape}")
+    return order

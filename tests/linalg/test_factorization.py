@@ -1,0 +1,393 @@
+"""Factorisations of our own: every kind against NumPy, new values, symmetry found, and what is refused with its row."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import openwork as ow
+from openwork import linalg
+from openwork.codegen import pool
+from openwork.errors import DTypeError, ShapeError, UnsupportedError
+from openwork.ir import interpret
+from openwork.linalg.direct_solver import blas
+from openwork.linalg.direct_solver.fronts import factor_kernel
+from openwork.linalg.direct_solver.graph import adjacency
+from openwork.linalg.direct_solver.minimum_degree import minimum_degree
+from openwork.linalg.direct_solver.symbolic import analyse
+
+DTYPES = ("float32", "float64", "complex64", "complex128")
+KINDS = ("cholesky", "ldl", "lu")
+DIGITS = {"float32": 1e-3, "complex64": 1e-3, "float64": 1e-9, "complex128": 1e-9}
+
+
+def grid(*extents: int) -> Any:
+    total = sp.csr_array((1, 1))
+    for n in extents:
+        line = sp.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1])
+        total = sp.kron(total, sp.eye_array(n)) + sp.kron(sp.eye_array(total.shape[0]), line)
+    return sp.csr_array(total)
+
+
+def matrix(kind: str, dtype: str, n: int = 300, seed: int = 0) -> Any:
+    """A sparse matrix for a kind of factors: definite, indefinite with both signs on its diagonal, or without symmetry."""
+    rng = np.random.default_rng(seed)
+    a = sp.random_array((n, n), density=6 / n, rng=rng)
+    if dtype[0] == "c":
+        a = a + 1j * sp.random_array((n, n), density=6 / n, rng=rng)
+    if kind == "lu":
+        return sp.csr_array((a + sp.diags_array(rng.choice([-3.0, 3.0], n))).astype(dtype))
+    a = a + a.conj().T
+    most = float(abs(a).sum(axis=1).max())
+    d = np.full(n, 1 + most) if kind == "cholesky" else rng.choice([-2.0, 2.0], n)
+    return sp.csr_array((a + sp.diags_array(d)).astype(dtype))
+
+
+def sides(n: int, dtype: str) -> list[Any]:
+    rng = np.random.default_rng(1)
+    out = [rng.standard_normal(n), rng.standard_normal((n, 5)), np.zeros((n, 0))]
+    return [(x + 1j * x[::-1] if dtype[0] == "c" else x).astype(dtype) for x in out]
+
+
+@pytest.fixture(params=[1, 3])
+def threads(request: Any) -> Iterator[int]:
+    before = ow.get_num_threads()
+    ow.set_num_threads(request.param)
+    yield request.param
+    ow.set_num_threads(before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_solutions_of_all_kinds(kind: str, dtype: str, threads: int) -> None:
+    A = matrix(kind, dtype)
+    dense = A.toarray().astype("complex128" if dtype[0] == "c" else "float64")
+    F = linalg.factorized(ow.asarray(A), kind)
+    assert F.kind == kind
+    assert F.dtype == dtype
+    for b in sides(300, dtype):
+        for trans, M in (("N", dense), ("T", dense.T), ("H", dense.conj().T)):
+            x = F.solve(b, trans)
+            assert x.dtype == dtype
+            np.testing.assert_allclose(x, np.linalg.solve(M, b), rtol=DIGITS[dtype], atol=DIGITS[dtype])
+    sign, size = F.slogdet()
+    want = np.linalg.slogdet(dense)
+    np.testing.assert_allclose(sign, want.sign, atol=DIGITS[dtype])
+    np.testing.assert_allclose(size, want.logabsdet, rtol=DIGITS[dtype])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "format", ["csr", "csc", "coo", "dia", "bsr(2, 2)", "dcsr", "csr(nonunique)", "csr(unordered)"]
+)
+def test_any_format(kind: str, format: str) -> None:
+    A = matrix(kind, "complex128", 40)
+    t = ow.asarray(A).asformat(format)
+    b = np.arange(40.0)
+    F = linalg.factorized(t, kind)
+    np.testing.assert_allclose(F(b), np.linalg.solve(A.toarray(), b))
+    np.testing.assert_allclose(F.solve(b, "T"), np.linalg.solve(A.toarray().T, b))
+    np.testing.assert_allclose(F.slogdet()[0], np.linalg.slogdet(A.toarray())[0], atol=1e-9)
+    np.testing.assert_allclose(F.update(2 * t.values)(b), np.linalg.solve(2 * A.toarray(), b))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "superlu"])
+def test_new_values_keep_the_symbolic_phase(kind: str, threads: int) -> None:
+    A, B = (matrix("ldl" if kind == "superlu" else kind, "float64", seed=s) for s in (0, 0))
+    B.data *= np.abs(np.cos(B.data)) + 1
+    t = ow.asarray(A)
+    F = linalg.factorized(t, kind)
+    before, b = F.symbolic, np.ones(300)
+    for values in (B.data, ow.asarray(B), t.with_values(B.data)):
+        F.update(t)
+        assert F.update(values) is F
+        assert F.symbolic is before
+        np.testing.assert_allclose(F(b), np.linalg.solve(B.toarray(), b))
+    again = linalg.factorized(t.with_values(B.data), kind, ordering="amd")
+    once_more = linalg.factorized(t.with_values(A.data), kind, ordering="amd")
+    assert again.symbolic is once_more.symbolic
+
+
+def test_update_refuses_other_structures_and_types() -> None:
+    A = ow.asarray(matrix("cholesky", "float64", 30))
+    F = linalg.factorized(A, "cholesky")
+    b = np.ones(30)
+    held = F(b)
+    with pytest.raises(ShapeError, match="another structure"):
+        F.update(ow.asarray(matrix("cholesky", "float64", 30, seed=4)))
+    with pytest.raises(ShapeError, match="the matrix has shape"):
+        F.update(ow.eye(4, format="csr"))
+    with pytest.raises(DTypeError, match="the factors are float64"):
+        F.update(A.values * 1j)
+    with pytest.raises(np.linalg.LinAlgError, match="nan or inf"):
+        F.update(A.values * np.nan)
+    F.update(A)
+    np.testing.assert_array_equal(F(b), held)
+
+
+def test_auto_finds_out() -> None:
+    n = 1600
+    definite = matrix("cholesky", "float64", n)
+    cases = {
+        "cholesky": definite,
+        "ldl": sp.csr_array(definite + sp.diags_array(-1.9 * definite.diagonal() * (np.arange(n) == 7))),
+        "lu": matrix("lu", "float64", n),
+    }
+    b = np.ones(n)
+    for kind, A in cases.items():
+        F = linalg.factorized(ow.asarray(A))
+        assert F.kind == kind
+        np.testing.assert_allclose(A @ F(b), b, atol=1e-9)
+    F = linalg.factorized(ow.asarray(definite))
+    F.update(ow.asarray(definite).with_values(-definite.data))
+    assert F.kind == "ldl"
+    np.testing.assert_allclose(definite @ F(b), -b, atol=1e-9)
+    assert linalg.factorized(ow.asarray(definite[:50][:, :50])).kind == "superlu"
+
+
+def test_auto_goes_to_superlu_where_static_pivots_are_not_enough() -> None:
+    # edges of a triangular mesh: an indefinite matrix of ones without a diagonal
+    n = 45
+    line = sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[-1, 1])
+    shift = sp.diags_array([np.ones(n - 1)], offsets=[1], shape=(n, n))
+    A = sp.csr_array(
+        sp.kron(line, sp.eye_array(n))
+        + sp.kron(sp.eye_array(n), line)
+        + sp.kron(shift, shift)
+        + sp.kron(shift.T, shift.T)
+    )
+    F = linalg.factorized(ow.asarray(A))
+    b = A @ np.cos(np.arange(n * n))
+    assert np.abs(A @ F(b) - b).max() < 1e-9
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_kkt_systems(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    H = sp.diags_array(rng.random(120) + 0.1)
+    J = sp.random_array((50, 120), density=0.08, rng=rng) + sp.eye_array(50, 120)
+    if dtype[0] == "c":
+        J = J + 1j * sp.random_array((50, 120), density=0.05, rng=rng)
+    for corner in (None, -1e-8 * sp.eye_array(50)):
+        K = sp.csr_array(sp.block_array([[H, J.conj().T], [J, corner]]))
+        F = linalg.factorized(ow.asarray(K), "ldl")
+        b = K @ np.ones(170)
+        np.testing.assert_allclose(F(b), np.ones(170), rtol=1e-8)
+        np.testing.assert_allclose(F.slogdet()[1], np.linalg.slogdet(K.toarray())[1])
+
+
+def test_not_definite_names_the_row() -> None:
+    A = grid(7, 8)
+    A[20, 20] = -1.0
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite: the pivot of row 20 is not positive"):
+        linalg.factorized(ow.asarray(A), "cholesky")
+    A = sp.block_diag([grid(9, 9), np.array([[1.0, 2.0], [2.0, 1.0]])], format="csr")
+    with pytest.raises(np.linalg.LinAlgError, match=r"the pivot of row 8[12] is not positive\n  help: kind='ldl'"):
+        linalg.factorized(ow.asarray(A), "cholesky", ordering="natural")
+
+
+@pytest.mark.parametrize("kind", ["cholesky", "ldl"])
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+def test_the_lower_triangle_is_read(kind: str, format: str) -> None:
+    A = matrix(kind, "complex128", 60)
+    b = np.ones(60)
+    want = np.linalg.solve(A.toarray(), b)
+    other = sp.triu(sp.random_array((60, 60), density=0.1, rng=1), 1)
+    for half in (sp.tril(A), sp.tril(A) + other):
+        t = ow.asarray(sp.csr_array(half)).asformat(format)
+        F = linalg.factorized(t, kind)
+        np.testing.assert_allclose(F(b), want)
+        np.testing.assert_allclose(F.update(t.values * 2)(b), want / 2)
+        np.testing.assert_allclose(F.solve(b, "T"), np.linalg.solve(2 * A.toarray().T, b))
+
+
+@pytest.mark.parametrize("kind", ["ldl", "lu"])
+def test_singular_matrices_name_a_row(kind: str) -> None:
+    A = sp.block_diag([grid(6, 6), np.ones((2, 2)), grid(5, 5)], format="csr")
+    with pytest.raises(np.linalg.LinAlgError, match=r"singular, or nearly.* the one of row 3[67] among them"):
+        linalg.factorized(ow.asarray(A), kind)
+    A = sp.csr_array(A - sp.diags_array(A.diagonal() * (np.arange(A.shape[0]) >= 61)))
+    A.eliminate_zeros()
+    A = sp.csr_array(sp.block_array([[A, None], [None, sp.csr_array((1, 1))]]))
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        linalg.factorized(ow.asarray(A), kind)
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        linalg.factorized(ow.asarray(A))
+
+
+def test_rows_are_exchanged_for_a_zero_diagonal() -> None:
+    rng = np.random.default_rng(5)
+    A = sp.csr_array(sp.random_array((400, 400), density=0.01, rng=rng) + 4 * sp.eye_array(400))
+    A = sp.csr_array(A[rng.permutation(400)] * np.exp(8 * rng.standard_normal(400))[:, None])
+    F = linalg.factorized(ow.asarray(A), "lu")
+    x = rng.standard_normal((400, 2))
+    np.testing.assert_allclose(F.solve(A @ x), x, rtol=1e-6)
+    b = A.T @ x
+    assert np.abs(A.T @ F.solve(b, "T") - b).max() <= 1e-13 * np.abs(A).max() * np.abs(x).max()
+    want = np.linalg.slogdet(A.toarray())
+    assert F.slogdet()[0] == want.sign
+    np.testing.assert_allclose(F.slogdet()[1], want.logabsdet)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "superlu", "auto"])
+def test_small_ones(kind: str) -> None:
+    empty = linalg.factorized(ow.zeros((0, 0), format="csr"), kind)
+    assert empty.solve(np.zeros((0, 3))).shape == (0, 3)
+    assert empty.slogdet() == (1, 0)
+    one = linalg.factorized(ow.asarray([[4.0]], format="csr"), kind)
+    assert one(np.array([2.0])).tolist() == [0.5]
+    np.testing.assert_allclose(one.update(np.array([8.0]))(np.array([2.0])), [0.25])
+    np.testing.assert_allclose(one.logdet(), np.log(8.0))
+    diagonal = linalg.factorized(ow.diags_array([[2.0, 4.0, 5.0]], offsets=[0], format="csr"), kind)
+    np.testing.assert_allclose(diagonal(np.array([2.0, 2.0, 10.0])), [1, 0.5, 2])
+
+
+def test_logarithm_of_the_determinant() -> None:
+    A = grid(12, 13)
+    F = linalg.factorized(ow.asarray(A), "cholesky")
+    np.testing.assert_allclose(F.logdet(), np.linalg.slogdet(A.toarray())[1])
+    negative = linalg.factorized(ow.asarray(-grid(3, 3)), "ldl")
+    assert np.isnan(negative.logdet())
+    assert negative.slogdet()[0] == -1
+
+
+@pytest.mark.parametrize("ordering", ["amd", "nd", "rcm", "natural", "colamd", np.arange(143)[::-1]])
+def test_orders(ordering: Any) -> None:
+    A = grid(11, 13)
+    F = linalg.factorized(ow.asarray(A), "cholesky", ordering=ordering)
+    b = np.arange(143.0)
+    np.testing.assert_allclose(A @ F(b), b, atol=1e-9)
+    assert F.symbolic is not None
+    assert F.nse == F.symbolic.nse >= (A.nnz + 143) // 2
+
+
+def test_dissection_is_chosen_where_it_saves() -> None:
+    F = linalg.factorized(ow.asarray(grid(21, 21, 21)), "cholesky")
+    assert F.symbolic is not None
+    assert F.symbolic.method == "nd"
+    assert "by nd" in repr(F.symbolic)
+    flat = linalg.factorized(ow.asarray(grid(50, 50)), "cholesky").symbolic
+    assert flat is not None
+    assert flat.method == "amd"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_single_precision_is_refined_to_double(kind: str) -> None:
+    A = matrix(kind, "float64")
+    F = linalg.factorized(ow.asarray(A), kind, precision="single")
+    whole = linalg.factorized(ow.asarray(A), kind)
+    assert F._factors.factors.values.nbytes * 2 == whole._factors.factors.values.nbytes
+    x = np.cos(np.arange(600.0)).reshape(300, 2)
+    for trans, M in (("N", A), ("T", A.T)):
+        np.testing.assert_allclose(F.solve(M @ x, trans), x, atol=1e-12)
+    coarse = linalg.factorized(ow.asarray(A), "cholesky" if kind == "cholesky" else kind, precision="single", refine=0)
+    assert 1e-9 < np.abs(coarse._direct(A @ x, "N") - x).max() < 1e-2
+
+
+def test_memory_is_predicted() -> None:
+    A = ow.asarray(grid(16, 16, 16))
+    linalg.factorized(A, "cholesky")
+    F = linalg.factorized(A, "cholesky")
+    assert F.symbolic is not None
+    predicted = F.symbolic.memory(np.float64, ow.get_num_threads())
+    assert predicted["factor"] == F._factors.factors.values.nbytes
+    tracemalloc.start()
+    F.update(A)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert predicted["work"] <= peak <= predicted["work"] + 0.2 * predicted["factor"] + 200_000
+
+
+def test_right_sides_of_other_libraries() -> None:
+    torch = pytest.importorskip("torch")
+    A = grid(6, 6)
+    F = linalg.factorized(ow.asarray(A), "cholesky")
+    b = np.arange(36.0)
+    want = F(b)
+    for got in (F(torch.from_numpy(b)), F @ ow.asarray(b), F(ow.asarray(b).asformat("coo"))):
+        np.testing.assert_array_equal(got.to_numpy() if isinstance(got, ow.Tensor) else got.numpy(), want)
+    t = ow.asarray(torch.from_numpy(A.toarray()).to_sparse_csr())
+    np.testing.assert_allclose(linalg.factorized(t, "cholesky").update(t.values * 2)(b), want / 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_right_sides_are_left_alone(kind: str) -> None:
+    A = matrix(kind, "float64", 40)
+    b, values = np.arange(80.0).reshape(40, 2), A.data.copy()
+    linalg.factorized(ow.asarray(A), kind).solve(b)
+    assert np.array_equal(b, np.arange(80.0).reshape(40, 2))
+    assert np.array_equal(values, A.data)
+
+
+def test_what_is_refused() -> None:
+    A = ow.eye(3, format="csr")
+    with pytest.raises(UnsupportedError, match="did you mean 'cholesky'"):
+        linalg.factorized(A, "choleski")
+    with pytest.raises(UnsupportedError, match="no ordering 'amdd'"):
+        linalg.factorized(A, ordering="amdd")
+    with pytest.raises(UnsupportedError, match="precision is 'same' or 'single'"):
+        linalg.factorized(A, precision="half")
+    with pytest.raises(TypeError, match="options of SuperLU with kind='lu': permc_spec"):
+        linalg.factorized(A, "lu", permc_spec="NATURAL")
+    with pytest.raises(ShapeError, match="an order of 3 rows"):
+        linalg.factorized(A, ordering=[0, 1, 1])
+    with pytest.raises(np.linalg.LinAlgError, match="nan or inf"):
+        linalg.factorized(A.with_values(A.values * np.inf), "cholesky")
+    assert linalg.factorized(A, permc_spec="NATURAL").kind == "superlu"
+
+
+def test_blas_has_its_threads_again() -> None:
+    functions = blas._thread_functions()
+    if functions is None:
+        pytest.skip("not OpenBLAS")
+    before = functions[0]()
+    with blas.one_thread():
+        assert functions[0]() == 1
+    assert functions[0]() == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fronts_are_as_the_interpreter_has_them(kind: str) -> None:
+    A = matrix(kind, "float64", 24)
+    graph = adjacency(A.indptr, A.indices)
+    symbolic = analyse(graph, minimum_degree(graph), "amd")
+    c = sp.coo_array(A)
+    entries = symbolic.entries(*c.coords, 2 if kind == "lu" else 1)
+    plan, nodes = symbolic.plan(1), symbolic.nodes
+    executable, routines = factor_kernel(kind, "i32", "f64", "f64")
+    results = []
+    for run in (False, True):
+        factor = np.zeros(symbolic.stored * (2 if kind == "lu" else 1))
+        extra = {
+            "cholesky": [],
+            "ldl": [np.zeros(24, np.int32), np.zeros(24), 1e-9, 24, 24 * 24],
+            "lu": [np.zeros(24, np.int32), 1e-9, symbolic.stored],
+        }[kind]
+        args = [
+            nodes.first, symbolic.row_pos, symbolic.place, symbolic.inside, nodes.head, nodes.next, symbolic.panel_at,
+            plan.update_at, entries.pos, entries.source, entries.target, entries.turned, A.data, factor,
+            np.zeros(plan.work + 1), np.zeros(len(nodes.up), np.int32), *extra, *routines,
+        ]  # fmt: skip
+        if run:
+            executable.run(executable.pack(args), 0, len(nodes.up))
+        else:
+            names = [p.name for p in executable.params]
+            assert interpret.run(executable.kernel, dict(zip(names, args, strict=True)), 0, len(nodes.up)) == 0
+        results.append(factor)
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-10, atol=1e-12)
+
+
+def test_threads_change_rounding_alone() -> None:
+    A = ow.asarray(grid(40, 40))
+    b, before, out = np.ones(1600), ow.get_num_threads(), []
+    for n in (1, 2, 5):
+        pool.set_num_threads(n)
+        out.append(linalg.factorized(A, "cholesky")(b))
+    pool.set_num_threads(before)
+    np.testing.assert_allclose(out[1], out[0], rtol=1e-12)
+    np.testing.assert_allclose(out[2], out[0], rtol=1e-12)
