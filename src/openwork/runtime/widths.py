@@ -145,10 +145,10 @@ def _only_zeros(stmt: Assignment, driver: Access, index: str) -> bool:
 
 
 def _is_product(e: Expression, driver: Access) -> bool:
-    """Whether an expression is a product of accesses, of the driver's pattern alone."""
+    """Whether an expression is a product of dense operands' elements, of the driver its pattern alone."""
     if not isinstance(e, Apply):
         return e != driver
-    return e.op == "pattern" or (e.op == "mul" and all(_is_product(a, driver) for a in e.args))
+    return e == Apply("pattern", (driver,)) or (e.op == "mul" and all(_is_product(a, driver) for a in e.args))
 
 
 def _padded(view: Strided, dim: int, extent: int) -> Strided:

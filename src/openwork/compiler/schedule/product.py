@@ -20,26 +20,37 @@ from .path import Size, find_path
 from .path import Step as Pair
 from .plan import OperandFacts, Plan, Route, Step
 
-__all__ = ["index_notation_of", "plan_product", "prefers_sparse", "product_statement", "sum_format"]
+__all__ = ["index_notation_of", "keeps_any", "plan_product", "prefers_sparse", "product_statement", "sum_format"]
 
-_INDEX_NOTATION = {
-    ("x + y", "x * y"): ("+=", "mul"),
-    ("min(x, y)", "x + y"): ("min=", "add"),
-    ("max(x, y)", "x + y"): ("max=", "add"),
-    ("min(x, y)", "x * y"): ("min=", "mul"),
-    ("max(x, y)", "x * y"): ("max=", "mul"),
-    ("min(x, y)", "max(x, y)"): ("min=", "max"),
-    ("max(x, y)", "min(x, y)"): ("max=", "min"),
-    ("x | y", "x & y"): ("|=", "and"),
-}
-"""(add, multiply) of a semiring -> its assignment and its product in index notation, where these exist."""
+_ASSIGNMENTS = {
+    "x + y": "+=", "x * y": "*=", "min(x, y)": "min=", "max(x, y)": "max=", "x | y": "|=", "x & y": "&=",
+}  # fmt: skip
+"""The sums of semirings -> how a statement reduces by them; the sum that keeps any of its terms has none."""
+_PRODUCTS = {
+    "x * y": "mul", "x + y": "add", "min(x, y)": "min", "max(x, y)": "max", "x & y": "and", "x | y": "or",
+    "x": "first", "y": "second", "1": "pair", "True": "pair",
+}  # fmt: skip
 
 DENSE_ROOM, DENSE_SHARE = tuning.EINSUM_DENSE_ROOM, tuning.EINSUM_DENSE_SHARE
 
 
 def index_notation_of(ring: Semiring) -> tuple[str, str] | None:
-    """The assignment and the product of a semiring in index notation; None where it cannot be written in it."""
-    return _INDEX_NOTATION.get((ring.add.operation, ring.multiply)) if ring.dtype in ("promote", "bool") else None
+    """The assignment and the product of a semiring in index notation; None where it cannot be written in it.
+
+    A sum that keeps any of its terms keeps the largest; where there is none, its result is not that of the notation.
+    """
+    times = _PRODUCTS.get(ring.multiply)
+    assign = _ASSIGNMENTS.get(ring.add.operation)
+    if keeps_any(ring):
+        assign = "|=" if ring.dtype == "bool" else "max="
+    if assign is None or times is None or (ring.dtype not in ("promote", "bool") and times != "pair"):
+        return None
+    return assign, times
+
+
+def keeps_any(ring: Semiring) -> bool:
+    """Whether a semiring's sum keeps any of its terms."""
+    return ring.add.operation == "y"
 
 
 def prefers_sparse(space: float, stored: float) -> bool:
@@ -54,35 +65,44 @@ def product_statement(inputs: tuple[str, ...], output: str, assign: str = "+=", 
 
 
 def _product(inputs: Sequence[str], names: Sequence[int], times: str) -> Expression:
+    """The operands multiplied: of `first`, `second` and `pair` those that play no part are there by their pattern."""
     rhs: Expression | None = None
     for k, term in zip(names, inputs, strict=True):
-        access = Access(f"T{k}", tuple(term))
-        rhs = access if rhs is None else Apply(times, (rhs, access))
+        factor: Expression = Access(f"T{k}", tuple(term))
+        if len(inputs) > 1 and (times == "pair" or (times == "first" and rhs) or (times == "second" and rhs is None)):
+            factor = Apply("pattern", (factor,))
+        rhs = factor if rhs is None else Apply("mul" if times in _BY_PATTERN else times, (rhs, factor))
     assert rhs is not None
     return rhs
 
 
+_BY_PATTERN = ("first", "second", "pair")
+
+
 @lru_cache(maxsize=1024)
 def plan_product(
-    inputs: tuple[str, ...], output: str, operands: tuple[OperandFacts, ...], ring: Semiring, format: Format | None
-) -> Plan:
+    inputs: tuple[str, ...], output: str, operands: tuple[OperandFacts, ...], ring: Semiring, format: Format | None,
+    walks: bool = True,
+) -> Plan:  # fmt: skip
     """The steps of `inputs -> output` over a semiring, for a result in `format`; None: that of the last step.
 
+    walks : whether a statement may be run whose sum and product are those of the semiring
     The operands are T0, T1, ...; results of steps that others use get the numbers behind them.
     Raises UnsupportedError where more than two operands cannot be contracted in pairs.
     """
     sparse = [k for k, x in enumerate(operands) if x.format is not None]
-    notation = index_notation_of(ring)
+    notation = index_notation_of(ring) if walks else None
     if not sparse and ring.name == "plus_times":
         return Plan((Step(product_statement(inputs, output), Route.DENSE),))
     steps = _Steps(inputs, output, operands, ring)
     if format is not None and len(sparse) == 1 < len(operands):
         if ring.name == "plus_times" and _samples(inputs, output, operands[sparse[0]], sparse[0], format):
-            return steps.single_walk(sparse[0], Route.SAMPLE, *_INDEX_NOTATION["x + y", "x * y"])
+            return steps.single_walk(sparse[0], Route.SAMPLE, "+=", "mul")
         if _scatters(inputs, output, operands, format):
             return steps.by_pairs(stored=True)
     is_dense = _sums_densely(inputs[0], output, operands[0].format, format)
-    if notation and len(sparse) == 1 and (len(operands) > 1 or is_dense):
+    in_pairs = len(operands) < 3 or (notation and notation[1] not in _BY_PATTERN)
+    if notation and in_pairs and len(sparse) == 1 and (len(operands) > 1 or is_dense):
         return steps.single_walk(sparse[0], Route.WALK, *notation)
     return steps.by_pairs(stored=ring.name != "plus_times")
 

@@ -83,6 +83,8 @@ class Terms:
         match e:
             case Literal(value):
                 return const(value, self.compute)
+            case Apply("pattern", (Access(_, indices),)) if e.args[0] != self.driver and self.plan.vector in indices:
+                return const(1, Type(self.compute, piece.lanes))
             case Apply("pattern", _):
                 return const(1, Type(self.compute, walk.lanes))
             case Apply(name, args):

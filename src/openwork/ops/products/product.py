@@ -14,20 +14,22 @@ from typing import Any
 import numpy as np
 
 from ...compiler.schedule import OperandFacts, Plan, Route, Step, plan_product
-from ...compiler.schedule.product import index_notation_of, product_statement, sum_format
+from ...compiler.schedule.product import index_notation_of, keeps_any, product_statement, sum_format
 from ...compiler.semiring import Semiring
 from ...format import coo
 from ...format.format import Format
 from ...ir.index import Access, Apply, Assignment, Expression
+from ...ir.types import COMPLEX
 from ...runtime import trace
 from ...runtime.contract import contract, sample
 from ...runtime.contraction.prepared import prepared_product
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
 from ...runtime.duplicates import summed, summed_as
+from ...runtime.gradient_hook import tracked
 from ...runtime.prepared_reductions import DenseResult, Result, prepared_reduction
 from ...runtime.promote import promote
 from ...runtime.strided import strided
-from ...storage.buffers import Array, cast, length, library_of, scalar_of
+from ...storage.buffers import Array, cast, is_torch, length, library_of, scalar_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ...storage.structure import keep
@@ -65,7 +67,9 @@ def product(
     """
     operands = one_library(*operands)
     with_sizes = target is not None or len(operands) > 2
-    plan = plan_product(inputs, output, tuple([_describe_operand(x, with_sizes) for x in operands]), ring, target)
+    facts = tuple([_describe_operand(x, with_sizes) for x in operands])
+    walks = ring.name == "plus_times" or _walks(ring, operands)
+    plan = plan_product(inputs, output, facts, ring, target, walks)
     values = _bind_operands(inputs, operands, ring, plan, what)
     result: Any = values.get("T0")
     for number, step in enumerate(plan.steps, 1):
@@ -79,7 +83,9 @@ def product(
         stored = in_format(result, output, format)
         if key is not None and len(operands) == 1:
             _remember_fold(key, ("fold", inputs[0], result.letters, ring), operands[0], stored)
-        return Tensor._from_storage(stored)
+        would_walk = not walks and target is None and len(operands) == 2 and any(x.format is None for x in facts)
+        made = Tensor._from_storage(stored)
+        return made.to_dense() if would_walk and index_notation_of(ring) else made
     letters, array = result
     order = [letters.index(c) for c in output]
     if order == list(range(len(order))):
@@ -87,6 +93,16 @@ def product(
             _remember(key, plan.steps[0], operands, [values[n] for n in plan.steps[0].statement.tensors], ring, array)
         return array
     return array.transpose(order) if isinstance(array, np.ndarray) else array.permute(order)
+
+
+def _walks(ring: Semiring, operands: Sequence[Any]) -> bool:
+    """Whether statements compute the products of a semiring: those that torch records by sums of products alone, and of complex
+    numbers, which are not ordered, those that no order chooses."""
+    assign, times = index_notation_of(ring) or ("", "")
+    buffers = [x.values if isinstance(x, Tensor) else x for x in operands]
+    if assign not in ("+=", "*=", "&=", "|=") and keeps_any(ring) and any(scalar_of(b) in COMPLEX for b in buffers):
+        return False
+    return (assign == "+=" and times not in ("add", "min", "max")) or not tracked(buffers)
 
 
 def _default_format(inputs: tuple[str, ...], output: str, operands: Sequence[Any], result: Term) -> Format:
@@ -159,9 +175,25 @@ def _walk(values: list[Any], step: Step, ring: Semiring, what: str, target: Form
     """One sparse operand with dense ones: one kernel, whose result is dense."""
     stmt, bound, scalar, like = _bind_walk(values, step, ring)
     try:
-        return _output_letters(step), contract(stmt, bound, scalar, like)
+        result = contract(stmt, bound, scalar, like)
+        if keeps_any(ring) and stmt.op == "max=":
+            result = _zero_without_terms(result, stmt, bound, like)
+        return _output_letters(step), result
     except MemoryError as error:
         raise MemoryError(f'{what}: {error}\n  help: einsum(..., format="coo") gives a sparse result') from None
+
+
+def _zero_without_terms(result: Array, stmt: Assignment, bound: Mapping[str, Any], like: Array) -> Array:
+    """The largest of each element's terms, 0 where the sparse operand has none for it."""
+    driver = next(a for a in stmt.accesses if isinstance(bound[a.tensor], Storage))
+    kept = tuple(i for i in stmt.lhs.indices if i in driver.indices)
+    presence = Assignment(Access("out", kept), "|=", Apply("pattern", (driver,)))
+    present = contract(presence, {driver.tensor: bound[driver.tensor]}, "bool", like)
+    if any(0 in x.shape for x in bound.values()):
+        present = present & False
+    shape = iter(present.shape)
+    present = present.reshape([next(shape) if i in kept else 1 for i in stmt.lhs.indices])
+    return np.where(present, result, result.dtype.type(0)) if not is_torch(result) else result.masked_fill(~present, 0)
 
 
 def _sample(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Tensor:

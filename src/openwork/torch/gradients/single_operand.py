@@ -352,7 +352,9 @@ def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Ind
     if stmt.op in ("+=", "=") and factors is not None and valued_uses.count(True) <= 1 and len(valued_uses) >= 1:
         others = [access for access, _ in factors if access.tensor != name]
         spec = Product(s_torch, at, tuple(a.indices for a in others), out, scalar)
-        return product(spec, values_torch if True in valued_uses else None, [dense[a.tensor] for a in others])
+        read = {access for access, valued in factors if valued}
+        operands = [dense[a.tensor] if a in read else torch.ones_like(dense[a.tensor]) for a in others]
+        return product(spec, values_torch if True in valued_uses else None, operands)
     if stmt.op not in ("+=", "="):
         raise UnsupportedError(
             f"{stmt} has no gradient: it reduces by {stmt.op}\n  supported: sums\n  help: detach() the operands"
