@@ -96,8 +96,11 @@ def product(
 
 
 def _walks(ring: Semiring, operands: Sequence[Any]) -> bool:
-    """Whether statements compute the products of a semiring: those that torch records by sums of products alone, and of complex
-    numbers, which are not ordered, those that no order chooses."""
+    """Whether statements compute the products of a semiring.
+
+    Those that torch records by sums of products alone, and of complex numbers, which are not ordered, those that no
+    order chooses.
+    """
     assign, times = index_notation_of(ring) or ("", "")
     buffers = [x.values if isinstance(x, Tensor) else x for x in operands]
     if assign not in ("+=", "*=", "&=", "|=") and keeps_any(ring) and any(scalar_of(b) in COMPLEX for b in buffers):
