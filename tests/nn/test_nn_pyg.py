@@ -125,3 +125,79 @@ def test_weights_have_gradients_and_others_are_given_edges() -> None:
     torch.testing.assert_close(other(x, weights.detach()), want)
     with pytest.raises(ow.UnsupportedError, match="target_to_source"):
         pyg.GATConv(4, 3, flow="target_to_source").double()(x, weights.detach())
+
+
+class Doubled(geometric.MessagePassing):  # type: ignore[misc]
+    """A layer of one's own: its messages are twice the weighted features; its edges have any name."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(aggr="add", **options)
+
+    def forward(self, x: Any, adj: Any) -> Any:
+        return self.propagate(adj, x=x, edge_weight=None)
+
+    def message(self, x_j: Any, edge_weight: Any = None) -> Any:
+        return 2 * x_j if edge_weight is None else 2 * edge_weight[:, None] * x_j
+
+
+class Named(Doubled):
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        return self.propagate(edge_index, x=x, edge_weight=None)
+
+
+class Unweighted(Doubled):
+    def message(self, x_j: Any) -> Any:
+        return x_j + 1
+
+
+class WithMessages(geometric.GCNConv):  # type: ignore[misc]
+    def message(self, x_j: Any, edge_weight: Any) -> Any:
+        return x_j.square() if edge_weight is None else edge_weight[:, None] * x_j.square()
+
+
+class WithUpdate(geometric.SAGEConv):  # type: ignore[misc]
+    def update(self, inputs: Any) -> Any:
+        return inputs * 3
+
+
+class Renamed(geometric.GCNConv):  # type: ignore[misc]
+    def forward(self, x: Any, graph: Any) -> Any:
+        return super().forward(x, graph)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("format", ["csr", "coo", "csc"])
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [(Doubled, ()), (Named, ()), (Unweighted, ()), (WithMessages, (4, 3)), (WithUpdate, (4, 3)), (Renamed, (4, 3))],
+)
+def test_layers_of_ones_own_compute_their_messages(kind: Any, arguments: Any, format: str) -> None:
+    """As of torch's sparse tensor: whatever their argument is called, and whichever step is theirs."""
+    dense, x = adjacency(), torch.rand(8, 4, dtype=torch.float64, requires_grad=True)
+    layer = pyg.takes_tensors(kind)(*arguments).double()
+    theirs = kind(*arguments).double()
+    theirs.load_state_dict(layer.state_dict())
+    graph = ow.asarray(dense.to_sparse_csr()).asformat(format)
+    edges = dense.T.nonzero().T
+    given = (edges, dense.T[*edges]) if kind is WithMessages else (dense.to_sparse_csr(),)  # there theirs forgets them
+    results = [layer(x, graph), theirs(x, *given)]
+    torch.testing.assert_close(*results)
+    torch.testing.assert_close(*(torch.autograd.grad(y.square().sum(), x) for y in results))
+
+
+@pytest.mark.parametrize("kind", [geometric.GCNConv, geometric.SAGEConv, Renamed, geometric.GraphConv])
+def test_the_other_flow_is_refused(kind: Any) -> None:
+    dense, x = adjacency(), torch.rand(8, 4, dtype=torch.float64)
+    layer = pyg.takes_tensors(kind)(4, 3, flow="target_to_source").double()
+    with pytest.raises((ow.UnsupportedError, ValueError), match="target_to_source"):
+        layer(x, ow.asarray(dense, format="csr"))
+
+
+def test_weights_of_a_renamed_argument_have_gradients() -> None:
+    dense, x = adjacency(), torch.rand(8, 4, dtype=torch.float64)
+    weights = ow.asarray(dense, format="csr").requires_grad_()
+    pyg.takes_tensors(Doubled)()(x, weights).square().sum().backward()
+    values = dense.clone().requires_grad_()
+    (2 * values @ x).square().sum().backward()
+    assert values.grad is not None
+    torch.testing.assert_close(weights.grad.to_dense(), values.grad * (dense != 0))

@@ -34,7 +34,11 @@ class _TakesTensors:
         given = dict(zip(_parameters(self), args, strict=False)) | kwargs
         edge_index = given.get("edge_index")
         if not isinstance(edge_index, Tensor):
+            if "edge_index" not in _parameters(self):  # whatever the edges are called there
+                args = (*args[:1], *map(_torchs_own, args[1:]))
+                kwargs = {name: _torchs_own(v) if name != "x" else v for name, v in kwargs.items()}
             return super().forward(*args, **kwargs)  # type: ignore[misc]
+        _check_flow(self)
         t = asarray(edge_index, like="torch")
         x = given["x"]
         source = x[0] if isinstance(x, tuple | list) else x
@@ -45,6 +49,9 @@ class _TakesTensors:
             )
         dtype = source.dtype
         t = t if t.values.dtype == dtype else t.astype(dtype)
+        own_end = _has_steps_of_product(self, _PER_EDGE) and not _has_steps_of_product(self, _STEPS)
+        if own_end or _weighs_messages(self):
+            return super().forward(**given | {"edge_index": _torchs_own(t)})  # type: ignore[misc]
         if not (self.fuse and _is_product(self)):
             return super().forward(**_with_edges(self, t, given))  # type: ignore[misc]
         if getattr(self, "normalize", False) and hasattr(self, "improved"):
@@ -63,14 +70,50 @@ class _TakesTensors:
         """The messages of all neighbours: of a Tensor its product with the features."""
         if not isinstance(edge_index, Tensor):
             return super().propagate(edge_index, size=size, **kwargs)  # type: ignore[misc]
+        _check_flow(self)
+        if not _is_product(self):
+            return super().propagate(_torchs_own(edge_index), size=size, **kwargs)  # type: ignore[misc]
         x = kwargs["x"]
         return _aggregate(self, edge_index, x[0] if isinstance(x, tuple) else x)
 
 
+_PER_EDGE = ("message", "aggregate")
+_STEPS = (*_PER_EDGE, "propagate", "message_and_aggregate", "update")
+"""The methods that say what a layer computes of its edges."""
+
+
+def _has_steps_of_product(layer: Any, steps: tuple[str, ...]) -> bool:
+    """Whether these steps are those of a layer whose neighbours' sums, means and extremes are products."""
+    base = next((c for c in (layers.GCNConv, layers.SAGEConv, layers.GINConv) if isinstance(layer, c)), None)
+    own: Any = type(layer).__mro__[2]
+    return base is not None and all(getattr(own, step) is getattr(base, step) for step in steps)
+
+
 def _is_product(layer: Any) -> bool:
-    """Whether a layer sums, averages or takes extremes of its neighbours' features times the edges' weights."""
-    products = (layers.GCNConv, layers.SAGEConv, layers.GINConv)
-    return isinstance(layer, products) and layer.aggr in ("add", "sum", "mean", *_REDUCTIONS)
+    """Whether a layer sums, averages or takes extremes of its neighbours' features times the edges' weights.
+
+    A class derived from one that does, with a step of its own, does not.
+    """
+    known = layer.aggr in ("add", "sum", "mean", *_REDUCTIONS) and not layer.explain
+    return known and _has_steps_of_product(layer, _STEPS)
+
+
+def _weighs_messages(layer: Any) -> bool:
+    """Whether a layer's messages take weights of edges that its forward is not given: of a sparse tensor its own."""
+    in_messages = "edge_weight" in inspect.signature(layer.message).parameters
+    return in_messages and not {"edge_weight", "edge_attr"} & {*_parameters(layer)}
+
+
+def _check_flow(layer: Any) -> None:
+    if layer.flow != "source_to_target":
+        raise UnsupportedError(
+            f"{type(layer).__name__}: a Tensor with flow={layer.flow!r}\n  help: give A.T and the other"
+        )
+
+
+def _torchs_own(x: Any) -> Any:
+    """A Tensor as torch's sparse tensor, which PyTorch Geometric takes wherever it takes edges; else what is given."""
+    return asarray(x, like="torch").asformat("csr").to_torch() if isinstance(x, Tensor) and x.ndim == 2 else x
 
 
 def _aggregate(layer: Any, t: Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -95,10 +138,6 @@ def _with_edges(layer: Any, t: Tensor, given: dict[str, Any]) -> dict[str, Any]:
 
     Their weights are given too, and how many nodes there are, where the layer takes these and was given none.
     """
-    if layer.flow != "source_to_target":
-        raise UnsupportedError(
-            f"{type(layer).__name__}: a Tensor with flow={layer.flow!r}\n  help: give A.T and the other"
-        )
     coo = t.to_torch().to_sparse_coo().coalesce()
     names = _parameters(layer)
     weighted = next((name for name in ("edge_weight", "edge_attr") if name in names), None)
