@@ -49,7 +49,12 @@ __all__ = [
 
 
 def clamp(x: Tensor, low: Any, high: Any) -> Any:
-    """`x` within the limits, which pass the gradient of what is equal to them, as torch's clamp does."""
+    """`x` within the limits, which pass the gradient of what is equal to them, as torch's clamp does.
+
+    torch takes two numbers or two tensors: a number beside a tensor is one of rank 0.
+    """
+    if any(isinstance(limit, Tensor | torch.Tensor) for limit in (low, high)):
+        low, high = (torch.as_tensor(limit) if isinstance(limit, int | float) else limit for limit in (low, high))
     return apply_nary(torch.clamp, x, min=low, max=high)
 
 
