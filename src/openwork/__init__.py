@@ -69,6 +69,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "sparse_csc_tensor", "sparse_csr_tensor",
     ),
     "interop.sklearn": ("to_sklearn",),
+    "interop.triplets": ("from_triplets", "to_triplets"),
     "tensor.dtypes": (
         "bool", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64", "iinfo", "inf", "int8",
         "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "uint8", "uint16", "uint32", "uint64",

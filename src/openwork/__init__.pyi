@@ -49,6 +49,8 @@ from .interop.layouts import sparse_coo_tensor as sparse_coo_tensor
 from .interop.layouts import sparse_csc_tensor as sparse_csc_tensor
 from .interop.layouts import sparse_csr_tensor as sparse_csr_tensor
 from .interop.sklearn import to_sklearn as to_sklearn
+from .interop.triplets import from_triplets as from_triplets
+from .interop.triplets import to_triplets as to_triplets
 from .tensor.dtypes import bool as bool
 from .tensor.dtypes import complex64 as complex64
 from .tensor.dtypes import complex128 as complex128

@@ -20,6 +20,7 @@ from ..io.containers.mapped import open_rows
 from ..io.out_of_core.conversion import write_parts
 from ..io.out_of_core.dataset_parts import is_dataset_file, opened_group
 from ..io.out_of_core.parts_of_file import parts
+from ..io.shared.paths import path_of
 from ..io.shared.records import Options
 from ..io.shared.stored_range import Stored, positions_are_elements, ranges, row_positions
 from ..ops.creation import zeros
@@ -63,7 +64,7 @@ def from_file(path: Path_, rows: int | None = None, *, variable: str | None = No
     from dask.base import tokenize
     from dask.delayed import delayed
 
-    name = os.path.abspath(path)
+    name = os.path.abspath(path_of(path, "from_file"))
     shape, format, dtype, nbytes, unit = _facts(name, variable, verify)
     step = shape[0] * (64 << 20) // max(nbytes, 1) // unit * unit
     step = max(unit, step) if rows is None else integer(rows, "from_file", "rows")

@@ -157,7 +157,8 @@ def is_sparse_pandas(obj: object) -> bool:
 
 
 def _wrapped_sparse(obj: Any) -> Any:
-    """The sparse array wrapped in another library's object: its `data`, or the result of its `tocoo()` or `compute()`.
+    """The sparse array wrapped in another library's object: its `data`, or what its `tocoo()`, `compute()` or
+    `to_memory()` gives.
 
     None where there is none. `__array__` of such an object would be dense.
     """
@@ -168,7 +169,9 @@ def _wrapped_sparse(obj: Any) -> Any:
         return obj.compute()
     if hasattr(cls, "__tensor__"):
         return obj.__tensor__()
-    if hasattr(cls, "tocoo"):
+    if hasattr(cls, "to_memory") and hasattr(cls, "format"):  # AnnData's datasets that stay in their file
+        wrapped = obj.to_memory()
+    elif hasattr(cls, "tocoo"):
         wrapped = obj.tocoo()
     else:
         wrapped = getattr(obj, "data", None) if hasattr(cls, "__array__") else None

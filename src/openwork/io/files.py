@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import FileFormatError, UnsupportedError
-from ..integers import integer
+from ..integers import extents, integer
 from ..interop.sources import asarray
 from ..interruptible import LONG, whole
 from ..runtime.overrides import is_long
@@ -18,8 +18,10 @@ from ..tensor.tensor import Tensor
 from .binary import matlab, parquet, petsc
 from .containers import anndata, binsparse, hdf5, hdf5_kinds, npz, store, zarr
 from .containers.masked import masked_in_library, read_masked, write_masked
+from .shared.paths import path_of
 from .shared.records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
-from .shared.tensors import to_tensor
+from .shared.rows import rows_of
+from .shared.tensors import to_tensor, with_shape
 from .text import frostt, matrix_market, rutherford_boeing, smtx, svmlight, triplet, writers
 from .text.source import Text, head, suffix
 
@@ -47,7 +49,7 @@ _KINDS = (
     _Kind(
         "Matrix Market", (".mtx", ".mm", ".ttx", ".matrixmarket"), matrix_market.read, None, matrix_market.header, _BASE
     ),
-    _Kind("FROSTT", (".tns",), frostt.read_tns, None, frostt.header_tns, ("base", "values")),
+    _Kind("FROSTT", (".tns",), frostt.read_tns, None, frostt.header_tns, ("base", "values", "shape")),
     _Kind("sptensor", (".sptensor",), frostt.read_sptensor, None, frostt.header_tns, _BASE),
     _Kind("Rutherford-Boeing", (".rb", ".hb", *_BOEING), rutherford_boeing.read, None, rutherford_boeing.header),
     _Kind("CHOLMOD triplets", (".tri", ".triplet"), triplet.read, None, triplet.header, _BASE),
@@ -58,10 +60,10 @@ _KINDS = (
     _Kind("AnnData", (".h5ad",), path=anndata.read, options=("variable", "rows")),
     _Kind("zarr", (".zarr",), path=zarr.read, options=("variable", "rows")),
     _Kind("PETSc", (".petsc",), path=petsc.read),
-    _Kind("Parquet", (".parquet",), path=parquet.read),
+    _Kind("Parquet", (".parquet",), path=parquet.read, options=("shape",)),
     _Kind("svmlight", (".svm", ".svmlight", ".libsvm"), svmlight.read, options=_BASE),
     _Kind("smtx", (".smtx",), smtx.read, header=smtx.header),
-    _Kind("edge list", (".edgelist", ".edges"), frostt.read_edges, options=_BASE),
+    _Kind("edge list", (".edgelist", ".edges"), frostt.read_edges, options=(*_BASE, "shape")),
     _Kind("bag of words", (), frostt.read_docword),
 )
 _BY_NAME = {k.name: k for k in _KINDS}
@@ -127,7 +129,7 @@ def check_options(path: Path_, options: Options) -> None:
         "values": not options.values,
         "variable": options.variable is not None,
     }
-    given_options["rows"] = options.rows is not None
+    given_options |= {"rows": options.rows is not None, "shape": options.shape is not None}
     for option, is_given in given_options.items():
         if is_given and option not in kind.options:
             supported = ", ".join(f"{o}=" for o in (*kind.options, "format", "symmetry", "progress"))
@@ -149,6 +151,7 @@ def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
     >>> ow.io.load(path).values
     array([1., 1.])
     """
+    path = path_of(path, "load")
     kind = _kind_of(path)
     check_options(path, options)
     if kind.path is not None:
@@ -167,7 +170,8 @@ def read(
     variable: str | None = None,
     progress: Progress | None = None,
     max_ratio: int | None = None,
-    rows: slice | None = None,
+    rows: Any = None,
+    shape: Sequence[int] | None = None,
     like: object = None,
 ) -> Any:
     """Read a sparse matrix or tensor from a file.
@@ -187,7 +191,9 @@ def read(
         file, "X", "layers/counts", "obsp/distances"
     progress : called with (bytes read, bytes in all) of text, .rb, .npz and .ow; the others are read in one step
     max_ratio : the most bytes that each byte of a compressed file may become, past the first 16 MiB; 64 by default
-    rows : a range of rows, slice(1000, 2000), of an .h5ad or .zarr element; the rest is not read
+    rows : rows of an .h5ad or .zarr element, in this order: a range, slice(1000, 2000), an array of their numbers, or
+        a mask; the rest is not read
+    shape : extents of a .tns, .parquet or .edges file, which are else those that it says or as small as they can be
     like : the library of the result's buffers, as of `asarray`: like="torch"; NumPy without
 
     Returns
@@ -209,28 +215,18 @@ def read(
     array([[1., 0.],
            [0., 1.]])
     """
+    path = path_of(path, "read")
     base = None if base is None else integer(base, "read", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
-    options = Options(symmetry, base, values, variable, progress, max_ratio, _range(rows))
+    options = Options(symmetry, base, values, variable, progress, max_ratio, rows_of(rows))
+    if shape is not None:
+        options = replace(options, shape=extents(shape, "read"))
     check_read(options)
     long = progress is None and _is_long(path)
     found = whole(_read, (path, format, options), {}) if long else _read(path, format, options)
     if like is None:
         return found
     return in_library(found, like, "read") if isinstance(found, Tensor) else masked_in_library(found, like)
-
-
-def _range(rows: slice | None) -> tuple[int, int] | None:
-    """First row and the one after the last, from the front; an open end is beyond every extent."""
-    if rows is None:
-        return None
-    if not isinstance(rows, slice) or rows.step not in (None, 1):
-        raise TypeError(f"read: rows must be a slice of step 1; got {rows!r}")
-    first = 0 if rows.start is None else integer(rows.start, "read", "rows", boolean=False)
-    last = 2**62 if rows.stop is None else integer(rows.stop, "read", "rows", boolean=False)
-    if min(first, last) < 0:
-        raise ValueError(f"read: rows are counted from the front; got {rows!r}")
-    return first, last
 
 
 def _is_long(path: Path_) -> bool:
@@ -248,6 +244,8 @@ def _read(path: Path_, format: object, options: Options) -> Any:
     """`read`, after its arguments were checked."""
 
     record = load(path, options)
+    if options.shape is not None and isinstance(record, Coordinates):
+        record = with_shape(path, record, options.shape)
     if isinstance(record, Buffers) and record.masked:
         return read_masked(path, record, format)
     return to_tensor(path, record, format, options.symmetry == "expand")
@@ -267,6 +265,7 @@ def header(path: Path_) -> Header:
     >>> ow.io.header(path).shape
     (2, 2)
     """
+    path = path_of(path, "header")
     kind = _kind_of(path)
     if kind.name == "npz":
         return npz.header(path)
@@ -401,10 +400,8 @@ _COMMENTED = (*_SYMMETRIC, ".tns")
 
 def check_write(path: Path_, symmetry: object, comment: object, compress: object, progress: object) -> str:
     """The extension of a kind that is written; raises for options that have no such value, or mean nothing for it."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"write: expected a path; got: {type(path).__name__}\n  help: write(path, t)")
-    name = os.fspath(path)
-    text = os.fsdecode(name).lower()
+    name = path_of(path, "write")
+    text = name.lower()
     kind = next(
         (k for k in (".bsp.h5", ".bsp.zarr") if text.endswith((k, f"{k}.gz", f"{k}.bz2", f"{k}.xz"))), suffix(text)
     )

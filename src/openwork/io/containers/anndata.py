@@ -7,6 +7,7 @@ of earlier files (`h5sparse_format`) are read too.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ from ...errors import ShapeError, UnsupportedError
 from ...format import format as parse
 from ...storage.buffers import to_numpy
 from ..shared.compressed import check_pointers, compressed
-from ..shared.records import Array, Buffers, Coordinates, Options, Progress
+from ..shared.records import Array, Buffers, Coordinates, Options, Progress, Rows
+from ..shared.rows import numbers_of, pieces, range_of
 from .besides import lost, refuse_loss
 from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5, text_dataset
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["is_anndata", "read", "write"]
 
 _MAJOR = {"csr": "i", "csc": "j"}
+_PIECE, _GAP = 1 << 22, 1 << 16
+"""Elements that are read together, and elements between two rows that are not worth a second read."""
 _AXES = {"layers": (0, 1), "obsm": (0, None), "varm": (1, None), "obsp": (0, 0), "varp": (1, 1)}
 """The extents of X that the dimensions of an element of each group have."""
 
@@ -43,7 +47,7 @@ def read(path: str | os.PathLike[str], options: Options) -> Buffers | Coordinate
         return read_element(file, options.variable or "X", options.rows)
 
 
-def read_element(file: Hdf5, name: str, rows: tuple[int, int] | None) -> Buffers | Coordinates:
+def read_element(file: Hdf5, name: str, rows: Rows | None) -> Buffers | Coordinates:
     """An element by its path in the file."""
     *group_path, key = name.strip("/").split("/")
     parent = file.group("/".join(group_path))
@@ -74,34 +78,72 @@ def read_element(file: Hdf5, name: str, rows: tuple[int, int] | None) -> Buffers
     return compressed(_MAJOR[kind], (n, m), pos, crd, data)
 
 
-def _read_rows(file: Hdf5, item: Any, shape: tuple[int, int], rows: tuple[int, int]) -> Buffers:
-    """A range of compressed rows: their pointers, indices and values, and nothing else of the file."""
-    first, last = _range(rows, shape[0])
+def _read_rows(file: Hdf5, item: Any, shape: tuple[int, int], rows: Rows) -> Buffers:
+    """Compressed rows: their pointers, indices and values, and nothing else of the file."""
+    stored = min(int(item[key].shape[0]) if item[key].shape else 0 for key in ("indices", "data"))
+    if isinstance(rows, tuple):
+        first, last = range_of(rows, shape[0])
+        pos = _pointers(file, item, first, last, stored)
+        part = slice(int(pos[0]), int(pos[-1]))
+        pos, crd, data = pos - pos[0], file.integers(item, "indices", part), file.array(item, "data", part)
+    else:
+        pos, crd, data = _gathered(file, item, numbers_of(rows, shape[0]), _pointers(file, item, 0, shape[0], stored))
+    if fault := check_pointers(pos, crd, data.size, pos.size - 1, shape[1], ("indptr", "indices")):
+        file.fail(f"{item.name}: {fault}")
+    return compressed("i", (pos.size - 1, shape[1]), pos, crd, data)
+
+
+def _pointers(file: Hdf5, item: Any, first: int, last: int, stored: int) -> Array:
+    """The pointers of rows first to last - 1, which ascend and lie inside what is stored."""
     pos = file.integers(item, "indptr", slice(first, last + 1))
     if pos.size != last - first + 1:
         file.fail(f"{item.name}: indptr ends before row {last}")
     low, high = int(pos[0]), int(pos[-1])
-    stored = min(int(item[key].shape[0]) if item[key].shape else 0 for key in ("indices", "data"))
-    if not 0 <= low <= high <= stored:
+    if not 0 <= low <= high <= stored or (pos[1:] < pos[:-1]).any():
         file.fail(f"{item.name}: rows {first} to {last} lie at {low} to {high} of {stored} elements")
-    part = slice(low, high)
-    crd, data = file.integers(item, "indices", part), file.array(item, "data", part)
-    pos = pos - pos.dtype.type(low)
-    if fault := check_pointers(pos, crd, data.size, last - first, shape[1], ("indptr", "indices")):
-        file.fail(f"{item.name}: {fault}")
-    return compressed("i", (last - first, shape[1]), pos, crd, data)
+    return pos
 
 
-def _read_dense(file: Hdf5, parent: Any, key: str, rows: tuple[int, int] | None) -> Coordinates:
+def _gathered(file: Hdf5, item: Any, rows: Array, pos: Array) -> tuple[Array, Array, Array]:
+    """Compressed rows in an order of the caller's: those that are wanted are read once, piece by piece."""
+    wanted, place = np.unique(rows, return_inverse=True)
+    kept: tuple[list[Array], list[Array]] = ([], [])
+    for first, last in pieces(wanted, lambda row: int(pos[row]), _PIECE, _GAP):
+        part = slice(int(pos[first]), int(pos[last]))
+        counts = np.diff(pos[first : last + 1])
+        is_wanted = np.zeros(last - first, np.bool_)
+        is_wanted[wanted[np.searchsorted(wanted, first) : np.searchsorted(wanted, last)] - first] = True
+        inside = np.repeat(is_wanted, counts)
+        kept[0].append(file.integers(item, "indices", part)[inside])
+        kept[1].append(file.array(item, "data", part)[inside])
+    if not kept[0]:
+        kept[0].append(file.integers(item, "indices", slice(0, 0)))
+        kept[1].append(file.array(item, "data", slice(0, 0)))
+    crd, data = (np.concatenate(parts) for parts in kept)
+    counts = (pos[wanted + 1] - pos[wanted]).astype(np.int64)
+    starts = np.cumsum(counts) - counts
+    out_pos = np.zeros(rows.size + 1, np.int64)
+    np.cumsum(counts[place], out=out_pos[1:])
+    order = np.arange(out_pos[-1]) + np.repeat(starts[place] - out_pos[:-1], counts[place])
+    return out_pos.astype(pos.dtype), crd[order], data[order]
+
+
+def _read_dense(file: Hdf5, parent: Any, key: str, rows: Rows | None) -> Coordinates:
     extent = parent[key].shape
-    part = None if rows is None or not extent else slice(*_range(rows, int(extent[0])))
-    array = np.asfortranarray(file.array(parent, key, part))
+    if rows is None or not extent:
+        array = file.array(parent, key)
+    elif isinstance(rows, tuple):
+        array = file.array(parent, key, slice(*range_of(rows, int(extent[0]))))
+    else:
+        numbers, width = numbers_of(rows, int(extent[0])), max(1, math.prod(int(n) for n in extent[1:]))
+        wanted, place = np.unique(numbers, return_inverse=True)
+        parts = [file.array(parent, key, slice(0, 0))]
+        for first, last in pieces(wanted, lambda row: row * width, _PIECE, _GAP):
+            inside = wanted[np.searchsorted(wanted, first) : np.searchsorted(wanted, last)] - first
+            parts.append(file.array(parent, key, slice(first, last))[inside])
+        array = np.concatenate(parts)[place]
+    array = np.asfortranarray(array)
     return Coordinates(array.shape, (), array.ravel(order="K"), "general", array)
-
-
-def _range(rows: tuple[int, int], extent: int) -> tuple[int, int]:
-    first, last, _ = slice(*rows).indices(extent)
-    return first, max(first, last)
 
 
 def _elements(file: Hdf5) -> list[str]:

@@ -46,6 +46,8 @@ class Chunked:
         self.item, self.place, self._is_missing = item, place, is_missing
         self.shape: tuple[int, ...] = tuple(item.shape)
         self.dtype = np.dtype(item.dtype)
+        if item.chunks and min(item.chunks) < 1:
+            raise FileFormatError(f"{place}: chunks of shape {tuple(item.chunks)}; expected 1 at least")
 
     def __getitem__(self, key: Any) -> Any:
         """`item[key]`. key : a number or a slice of the first dimension, or all of it, `()`."""

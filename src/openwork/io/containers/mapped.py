@@ -19,6 +19,7 @@ from ...runtime.check import check as check_invariants
 from ...runtime.leading_slice import outer_block, slice_outer, slice_reads
 from ...storage.file_pages import mapped_file
 from ...tensor.tensor import Tensor
+from ..shared.paths import path_of
 from ..shared.records import Array, Buffers
 from ..shared.tensors import to_tensor
 from ..text.source import suffix
@@ -70,6 +71,7 @@ def open(path: Path_, *, verify: bool = False, check: bool = True) -> Any:
     for name, flag in (("verify", verify), ("check", check)):
         if flag is not True and flag is not False:
             raise TypeError(f"open: {name} must be True or False, got {flag!r}")
+    path = path_of(path, "open")
     kind = suffix(path)
     if os.path.isdir(path) and (kind == ".ow" or store.is_store(path)):
         record = store.mapped(path, verify)

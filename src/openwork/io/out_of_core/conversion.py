@@ -26,6 +26,7 @@ from .. import files
 from ..containers import npz, store
 from ..containers.mapped import open as open_mapped
 from ..shared.leftovers import PREFIX, temporary_folder
+from ..shared.paths import path_of
 from ..shared.records import Array, Options, Progress, index_dtype
 from .dataset_parts import DatasetSink, to_hdf5, to_zarr
 from .external_sort import ExternalSort
@@ -85,6 +86,7 @@ def convert(
     >>> ow.open("A.ow").format.name
     'csr'
     """
+    src, dst = path_of(src, "convert"), path_of(dst, "convert")
     budget = MEMORY if memory is None else bytes_of(memory, "convert", "memory")
     base = None if base is None else integer(base, "convert", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "convert", "max_ratio", boolean=False)
@@ -140,6 +142,7 @@ def write_parts(
     >>> ow.open("A.ow").to_numpy().tolist()
     [[0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 0.0, 0.0], [1.0, 0.0, 2.0, 0.0], [1.0, 0.0, 0.0, 2.0]]
     """
+    dst = path_of(dst, "write_parts")
     budget = MEMORY if memory is None else bytes_of(memory, "write_parts", "memory")
     extents_of = extents(shape, "write_parts")
     target = coo(len(extents_of)) if format is None else parse(format, len(extents_of))  # type: ignore[arg-type]

@@ -13,9 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SYMMETRIES", "Array", "Buffers", "Coordinates", "Header", "Options", "Progress", "expand", "index_dtype"]
+__all__ = [
+    "SYMMETRIES",
+    "Array",
+    "Buffers",
+    "Coordinates",
+    "Header",
+    "Options",
+    "Progress",
+    "Rows",
+    "expand",
+    "index_dtype",
+]
 
 Array = NDArray[Any]
+Rows = tuple[int, int] | Array
+"""A range of rows, first and one after the last; or a mask or numbers of rows as an array."""
 Progress = Callable[[int, int], object]
 """Called with (done, total), in bytes of the file's text when reading and in elements when writing."""
 
@@ -33,8 +46,10 @@ class Options:
     progress: Progress | None = None
     ratio: int | None = None
     """the most bytes that one packed byte may become; None: `limits.RATIO`"""
-    rows: tuple[int, int] | None = None
-    """the first row that is read and the one after the last; None: all"""
+    rows: Rows | None = None
+    """the first row that is read and the one after the last, or the rows one by one; None: all"""
+    shape: tuple[int, ...] | None = None
+    """the extents of a file that does not say them; None: as small as they can be"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ...errors import FileFormatError, FormatError, InvariantError, ShapeError, UnsupportedError
 from ...format import format as parse
 from ...format.named import coo
+from ...format.rules import MAX_DIMENSIONS
 from ...runtime.check import check, holds
 from ...storage.buffers import scalar_of, to_numpy
 from ...storage.storage import Storage
@@ -17,7 +19,7 @@ from ...tensor.tensor import Tensor
 from .compressed import coordinates
 from .records import Array, Buffers, Coordinates, expand
 
-__all__ = ["check_matrix", "coordinates_of", "to_tensor"]
+__all__ = ["check_matrix", "coordinates_of", "to_tensor", "with_shape"]
 
 
 def to_tensor(
@@ -29,6 +31,10 @@ def to_tensor(
 
     Coordinates become "coo" where they are sorted and distinct, which is checked, else the uncoalesced COO.
     """
+    if len(record.shape) > MAX_DIMENSIONS:
+        raise FileFormatError(
+            f"{os.fspath(path)}: {len(record.shape)} dimensions; a tensor has {MAX_DIMENSIONS} at most"
+        )
     if isinstance(record, Buffers) and full and record.symmetry != "general":
         file_format = record.format
         tensor = _from_coordinates(expand(coordinates(record)))
@@ -38,6 +44,16 @@ def to_tensor(
     else:
         tensor = _from_coordinates(expand(record) if full else record)
     return tensor if format is None else tensor.asformat(format)
+
+
+def with_shape(path: str | os.PathLike[str], record: Coordinates, shape: tuple[int, ...]) -> Coordinates:
+    """The record with larger extents. Raises ShapeError where its own, or those of its coordinates, are no smaller."""
+    fits = len(shape) == len(record.shape) and all(n >= own for n, own in zip(shape, record.shape, strict=True))
+    if record.dense is not None or not fits:
+        raise ShapeError(
+            f"read: {os.fspath(path)}: shape={shape} of a file of shape {record.shape}, which it must hold"
+        )
+    return replace(record, shape=shape)
 
 
 def _from_coordinates(record: Coordinates) -> Tensor:

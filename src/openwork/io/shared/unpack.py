@@ -73,12 +73,24 @@ def open_regular(path: Path_) -> io.FileIO:
     """An unbuffered file. Raises FileFormatError for what is no regular file, which could go on for ever."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
+    if stat.S_ISREG(mode) and not _has_hidden_content(descriptor):
         return io.FileIO(descriptor, "rb")
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     raise FileFormatError(f"{os.fspath(path)}: not a regular file\n  help: copy what it gives to one, and read that")
+
+
+def _has_hidden_content(descriptor: int) -> bool:
+    """Whether a file that says it is empty has content, as those of /proc have, some of them without end."""
+    if os.fstat(descriptor).st_size:
+        return False
+    try:
+        content = os.read(descriptor, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    except OSError:
+        return True
+    return bool(content)
 
 
 def blocks(path: Path_, ratio: int | None = None) -> Iterator[bytes]:

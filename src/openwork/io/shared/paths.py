@@ -1,0 +1,28 @@
+"""What a caller gives as a path -> the path as text. Raises TypeError, ValueError, which say what a path is."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["path_of"]
+
+
+def path_of(given: object, operation: str) -> str:
+    """The text of a path.
+
+    Raises TypeError for what is none: bytes, a descriptor, None; ValueError for characters that no name has.
+    """
+    text = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if isinstance(text, bytes):
+        raise TypeError(f"{operation}: expected a path as text; got: bytes\n  help: os.fsdecode(path)")
+    if not isinstance(text, str):
+        raise TypeError(f"{operation}: expected a path; got: {type(given).__name__}\n  help: a str or a pathlib.Path")
+    if "\0" in text:
+        raise ValueError(f"{operation}: a path with a NUL character at {text.index(chr(0))}: {text[:80]!r}")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{operation}: a path with a character that names of files do not have, at {error.start}: {text[:80]!r}"
+        ) from None
+    return text
