@@ -1,7 +1,7 @@
 """Shape inference: a lazy node -> the Meta of its result (shape, dtype, format, fill value), None where not known.
 
 A Meta is not known where it depends on stored elements, or where the operation will refuse its operands: such a node
-is run by itself, and raises its own errors.
+is run by itself, and raises its own errors. A Meta follows from types: there is one of each, and it holds no values.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.plan_cache import PlanCache
 from ..compiler.schedule.kept_format import kept_format
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..format import coo
@@ -29,16 +30,21 @@ from ..runtime.result_rules import result_scalar
 from ..runtime.values import apply, apply_scalar
 from ..storage.buffers import dtype_of, empty, is_array, is_torch, library_of, scalar_name, scalar_of
 from ..storage.storage import Storage
-from ..tensor.lazy import ELEMENTWISE, LEAF, MATMUL, REDUCE, SELECT, TRANSPOSE, Lazy
+from ..tensor.expression_graph import ELEMENTWISE, MATMUL, REDUCE, SELECT, TRANSPOSE, Graph, Node
 
-__all__ = ["Meta", "meta_of", "of_value"]
+__all__ = ["Meta", "meta_of", "metas_of", "of_value"]
+
+_TYPES: PlanCache[Any, Meta] = PlanCache("types of lazy operands")
+"""By shape, format, scalar type, fill value and library."""
+_RESULTS: PlanCache[Any, Any] = PlanCache("types of lazy results")
+"""By operation and types of its operands; of operations with numbers there would be one for each number."""
 
 _EMPTY = {"numpy": np.empty(0)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Meta:
-    """A node's abstract value: a Tensor where there is a storage (maybe without values), else an array or a number."""
+    """A node's abstract value: a Tensor where there is a storage, without buffers, else an array or a number."""
 
     shape: tuple[int, ...]
     scalar: str
@@ -54,11 +60,6 @@ class Meta:
     @property
     def is_tensor(self) -> bool:
         return self.storage is not None
-
-    def without_values(self) -> Meta:
-        """The same, without a reference to an operand's buffers."""
-        s = self.storage
-        return self if s is None else _meta_without_values(s.shape, s.format, s.scalar, s.fill_value, self.library)
 
     @property
     def like(self) -> Any:
@@ -78,55 +79,94 @@ def _like(library: str) -> Any:
     return torch.empty(0)
 
 
-def meta_of(x: Any, metas: dict[int, Meta | None] | None = None) -> Meta | None:
-    """The Meta of a node or an operand; `metas` caches them by node, and may hold some beforehand."""
-    metas = {} if metas is None else metas
-    if not isinstance(x, Lazy):
-        return of_value(x)
-    if id(x) not in metas:
-        metas[id(x)] = _meta_of_node(x, metas)
-    return metas[id(x)]
+def meta_of(x: Any) -> Meta | None:
+    """The Meta of a node or an operand; nodes keep theirs."""
+    if not isinstance(x, Node) or x.known:
+        return of_value(x._value if isinstance(x, Node) else x)
+    stack = [x]
+    while stack:
+        node = stack[-1]
+        waiting = [a for a in node.args if isinstance(a, Node) and not a.known and a._type is None]
+        if node._type is None and waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        if node._type is None:
+            node._type = _of_operation(node, [_kept(a) for a in node.args]) or _UNKNOWN
+    return _kept(x)
+
+
+_UNKNOWN = object()
+
+
+def _kept(x: Any) -> Meta | None:
+    """The Meta of an operand, that a node keeps."""
+    if isinstance(x, Node) and not x.known:
+        return None if x._type is _UNKNOWN else x._type
+    return of_value(x._value if isinstance(x, Node) else x)
+
+
+def metas_of(graph: Graph) -> list[Meta | None]:
+    """The Meta of every operation and operand, at its number."""
+    operands = [of_value(x) for x in graph.operands]
+    metas: list[Meta | None] = []
+    for node, args in zip(graph.nodes, graph.args, strict=True):
+        metas.append(_of_operation(node, [metas[k] if k >= 0 else operands[-1 - k] for k in args]))
+    return metas + operands[::-1]
 
 
 def of_value(x: Any) -> Meta | None:
     """The Meta of a Tensor, array or number."""
-    storage = getattr(x, "_storage", None)
-    if storage is not None:
-        return Meta(storage.shape, storage.scalar, storage.library, storage)
+    s = getattr(x, "_storage", None)
+    if s is not None:
+        return _tensor_meta(s.shape, s.format, s.scalar, s.fill_value, s.library)
     if type(x) in (bool, int, float, complex):
         return Meta((), {bool: "bool", int: "i64", float: "f64", complex: "c128"}[type(x)], "numpy", None, x)
     if is_array(x) and x.ndim and (not is_torch(x) or x.device.type == "cpu"):
         try:
-            return Meta(tuple(x.shape), scalar_of(x), library_of(x))
+            return _array_meta(tuple(x.shape), scalar_of(x), library_of(x))
         except DTypeError:
             return None
     return None
 
 
-def _meta_of_node(node: Lazy, metas: dict[int, Meta | None]) -> Meta | None:
-    if node.kind == LEAF or node.known:
-        return of_value(node.compute())
-    args = [meta_of(a, metas) for a in node.args]
+def _of_operation(node: Node, args: list[Meta | None]) -> Meta | None:
+    """The Meta of an operation on operands of these."""
     rule = _RULES.get(node.kind)
     if rule is None or any(a is None for a in args):
         return None
-    try:
-        return rule(node, *args)
-    except (DTypeError, ShapeError, UnsupportedError, OverflowError, ValueError):
-        return None
+    key = (node.kind, node.name, node.options and repr(node.options), *args)
+    meta = _RESULTS.get(key)
+    if meta is None:
+        try:
+            meta = rule(node, *args)
+        except (DTypeError, ShapeError, UnsupportedError, OverflowError, ValueError):
+            meta = None
+        if all(a is not None and a.number is None for a in args):
+            _RESULTS.keep(key, _UNKNOWN if meta is None else meta)
+    return None if meta is _UNKNOWN else meta
 
 
-def _meta_without_values(shape: tuple[int, ...], format: Format, scalar: str, fill: Any, library: str) -> Meta:
-    no_buffers = (None,) * format.nlevels
-    values = empty(0, scalar, _like(library))
-    return Meta(shape, scalar, library, Storage(shape, format, scalar, fill, no_buffers, no_buffers, values))
+def _tensor_meta(shape: tuple[int, ...], format: Format, scalar: str, fill: Any, library: str) -> Meta:
+    key = (shape, format, scalar, fill if fill and fill == fill else repr(fill), library)
+    meta = _TYPES.get(key)
+    if meta is None:
+        no_buffers = (None,) * format.nlevels
+        storage = Storage(shape, format, scalar, fill, no_buffers, no_buffers, empty(0, scalar, _like(library)))
+        meta = _TYPES.keep(key, Meta(shape, scalar, library, storage))
+    return meta
+
+
+def _array_meta(shape: tuple[int, ...], scalar: str, library: str) -> Meta:
+    key = (shape, scalar, library)
+    return _TYPES.get(key) or _TYPES.keep(key, Meta(shape, scalar, library))
 
 
 def _dense_meta(shape: tuple[int, ...], scalar: str, library: str, tensor: bool) -> Meta:
     return (
-        _meta_without_values(shape, parse("dense", len(shape)), scalar, 0, library)
+        _tensor_meta(shape, parse("dense", len(shape)), scalar, 0, library)
         if tensor
-        else Meta(shape, scalar, library)
+        else _array_meta(shape, scalar, library)
     )
 
 
@@ -135,13 +175,13 @@ def _map_meta(m: Meta, linear: bool, visit: Callable[[Any], Any], scalar: str) -
     s = m.storage
     assert s is not None
     format = s.format if linear or s.format.is_unique else coo(s.format.ndim, dense=s.format.dense_ndim)
-    return _meta_without_values(m.shape, format, scalar, visit((s.fill_value,)), m.library)
+    return _tensor_meta(m.shape, format, scalar, visit((s.fill_value,)), m.library)
 
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
 
 
-def _elementwise_meta(node: Lazy, *args: Meta) -> Meta | None:
+def _elementwise_meta(node: Node, *args: Meta) -> Meta | None:
     op = node.name
     if arity(op) != len(args):
         return None
@@ -152,7 +192,7 @@ def _unary_meta(op: str, m: Meta) -> Meta | None:
     scalar = scalar_of(apply(op, m.like))
     s = m.storage
     if s is None:
-        return Meta(m.shape, scalar, m.library)
+        return _array_meta(m.shape, scalar, m.library)
     linear = op in ("neg", "real", "imag", "conj") and not s.fill_value
     return _map_meta(m, linear, lambda fill: apply_scalar(op, m.like, fill), scalar)
 
@@ -185,7 +225,7 @@ def _scalar_meta(op: str, a: Meta, b: Meta) -> Meta:
     args = (m.like, b.number) if left else (a.number, m.like)
     scalar = scalar_of(apply(op, *args))
     if m.storage is None:
-        return Meta(m.shape, scalar, m.library)
+        return _array_meta(m.shape, scalar, m.library)
     linear = not m.storage.fill_value and (op == "mul" or (op == "div" and left))
     number = b.number if left else a.number
 
@@ -204,10 +244,10 @@ def _merge_meta(e: Expression, operands: dict[str, Meta]) -> Meta:
     }
     storages = {n: m.storage for n, m in operands.items() if m.storage is not None}
     plan = plan_merge(e, storages, dims, len(shape), None).schedule
-    return _meta_without_values(shape, plan.format, plan.scalar, plan.fill, next(iter(operands.values())).library)
+    return _tensor_meta(shape, plan.format, plan.scalar, plan.fill, next(iter(operands.values())).library)
 
 
-def _select_meta(node: Lazy, *args: Meta) -> Meta | None:
+def _select_meta(node: Node, *args: Meta) -> Meta | None:
     operands = {n: m for n, m in zip("CAB", args, strict=True) if m.number is None}
     if not all(m.is_sparse for m in operands.values()) or "C" not in operands or operands["C"].scalar != "bool":
         return None
@@ -220,7 +260,7 @@ def _select_meta(node: Lazy, *args: Meta) -> Meta | None:
 # -- products, reductions, transposes ----------------------------------------------------------------------------------
 
 
-def _matmul_meta(node: Lazy, a: Meta, b: Meta) -> Meta | None:
+def _matmul_meta(node: Node, a: Meta, b: Meta) -> Meta | None:
     if a.number is not None or b.number is not None or a.library != b.library or max(len(a.shape), len(b.shape)) >= 3:
         return None
     if not a.shape or not b.shape or a.shape[-1] != b.shape[0]:
@@ -234,14 +274,10 @@ def _matmul_meta(node: Lazy, a: Meta, b: Meta) -> Meta | None:
     if len(shape) != 2 or a.storage.format != b.storage.format or a.storage.fill_value or b.storage.fill_value:
         return None
     expected_format = result_format((a.storage, b.storage), shape)
-    return (
-        _meta_without_values(shape, expected_format, scalar, 0, a.library)
-        if expected_format == a.storage.format
-        else None
-    )
+    return _tensor_meta(shape, expected_format, scalar, 0, a.library) if expected_format == a.storage.format else None
 
 
-def _reduce_meta(node: Lazy, m: Meta) -> Meta | None:
+def _reduce_meta(node: Node, m: Meta) -> Meta | None:
 
     _, axis, keepdims, dtype = node.options
     if m.storage is None and node.options[0]:
@@ -257,7 +293,7 @@ def _reduce_meta(node: Lazy, m: Meta) -> Meta | None:
     return _dense_meta(shape, scalar, m.library, True)
 
 
-def transposed(node: Lazy, ndim: int) -> tuple[int, ...] | None:
+def transposed(node: Node, ndim: int) -> tuple[int, ...] | None:
     """The axes of a transpose of so many dimensions; None where it refuses."""
     axes = list(range(ndim))
     if node.name == "mT":
@@ -268,14 +304,15 @@ def transposed(node: Lazy, ndim: int) -> tuple[int, ...] | None:
     return tuple(order) if sorted(order) == axes else None
 
 
-def _transpose_meta(node: Lazy, m: Meta) -> Meta | None:
+def _transpose_meta(node: Node, m: Meta) -> Meta | None:
     axes = transposed(node, len(m.shape))
     if axes is None or m.number is not None:
         return None
     shape = tuple(m.shape[a] for a in axes)
     if m.storage is None:
-        return Meta(shape, m.scalar, m.library)
-    return Meta(shape, m.scalar, m.library, m.storage.permute(axes))
+        return _array_meta(shape, m.scalar, m.library)
+    s = m.storage
+    return _tensor_meta(shape, s.format.permute(axes), s.scalar, s.fill_value, m.library)
 
 
 _RULES: dict[str, Callable[..., Meta | None]] = {

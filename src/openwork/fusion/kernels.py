@@ -1,4 +1,4 @@
-"""A region of fused operations -> a callable that runs it as one kernel on its operands' values."""
+"""A fusion group -> a callable that runs it as one kernel on its operands' values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.plan_cache import PlanCache
 from ..compiler.scalar_arguments import is_number
 from ..compiler.schedule.reduce import SumSchedule
 from ..compiler.vanishing import linear, vanishes
@@ -26,32 +27,50 @@ from ..runtime.promote import compute_scalar
 from ..runtime.strided import Strided, strided
 from ..storage.buffers import as_array, cast, is_torch
 from ..storage.storage import Storage
+from ..tensor.expression_graph import MATMUL, REDUCE, Graph
 from ..tensor.lazy import FOLDS
 from ..tensor.tensor import Tensor
+from .group import FusionGroup
 from .infer import Meta
-from .partition import Region
-from .replay import limit_of, one_pass_suffices, replay_of
+from .replay import Replay, limit_of, one_pass_suffices, replay_of
 
-__all__ = ["Part", "part_of"]
+__all__ = ["Run", "run_of"]
 
-Part = Callable[..., Any]
-"""Operands' values and numbers -> the value of the region's node."""
+Run = Callable[..., Any]
+"""Operands' values and numbers -> the value of the group's last operation."""
 
 
-def part_of(region: Region, meta: Meta) -> Part:
-    """A region and its node's Meta -> a callable: the kernel, or the operations one by one where values demand it."""
-    classes: dict[str, Callable[[Region, Meta], Part]] = {"elementwise": _Elementwise, "sampled": _Sampled, "sum": _Sum}
-    part, replay = classes[region.kind](region.without_values(), meta.without_values()), replay_of(region)
-    limit, torch = limit_of(region, region.expression), meta.library == "torch"
+def run_of(group: FusionGroup, graph: Graph, number: int, meta: Meta) -> Run:
+    """A group of a graph, which ends in operation `number` of this Meta -> a callable: the kernel, or the operations
+    one by one where values demand it. Equal groups share one."""
+    replay = replay_of(group, graph, number)
+    operands = [(n, indices, group.metas[n]) for n, (_, indices) in group.operands.items()]
+    key = (replay.key, group.kept, *group.extents.items(), *operands, *group.numbers, meta)
+    run = None if replay.key is None else _RUNS.get(key)
+    if run is None:
+        run = _new_run(group, replay, meta)
+        if replay.key is not None:
+            _RUNS.keep(key, run)
+    return run
+
+
+_RUNS: PlanCache[Any, Run] = PlanCache("fusion groups")
+
+
+def _new_run(group: FusionGroup, replay: Replay, meta: Meta) -> Run:
+    classes: dict[str, Callable[[FusionGroup, Meta], Run]] = {
+        "elementwise": _Elementwise, "sampled": _Sampled, "sum": _Sum,
+    }  # fmt: skip
+    kernel, limit, torch = classes[group.kind](group, meta), limit_of(group), meta.library == "torch"
     if limit is None and not torch:
-        return part
-    count = len(region.operands)
+        return kernel
+    count = len(group.operands)
 
     def run(*values: Any) -> Any:
         fits = one_pass_suffices(values[:count], limit, torch) and (
             limit is None or all(abs(x) <= limit for x in values[count:])
         )
-        return part(*values) if fits else replay(*values)
+        return kernel(*values) if fits else replay(*values)
 
     return run
 
@@ -63,14 +82,14 @@ def _storage(x: Any) -> Storage:
     return storage
 
 
-def _dims(region: Region, order: Sequence[str], stretch: bool) -> dict[str, tuple[int | None, ...]]:
+def _dims(group: FusionGroup, order: Sequence[str], stretch: bool) -> dict[str, tuple[int | None, ...]]:
     """For each operand the loops of its dimensions; for one that broadcasts None, or nothing."""
     dims_of = {}
-    for name, (_, indices) in region.operands.items():
-        shape = region.metas[name].shape
-        dims = [None if n == 1 != region.extents[i] else order.index(i) for i, n in zip(indices, shape, strict=True)]
-        dims_of[name] = tuple(d for d in dims if stretch or d is not None or region.metas[name].is_sparse)
-    return dims_of | dict.fromkeys(region.numbers, ())
+    for name, (_, indices) in group.operands.items():
+        shape = group.metas[name].shape
+        dims = [None if n == 1 != group.extents[i] else order.index(i) for i, n in zip(indices, shape, strict=True)]
+        dims_of[name] = tuple(d for d in dims if stretch or d is not None or group.metas[name].is_sparse)
+    return dims_of | dict.fromkeys(group.numbers, ())
 
 
 def _without_indices(e: Expression) -> Expression:
@@ -84,14 +103,14 @@ def _without_indices(e: Expression) -> Expression:
 
 
 class _Elementwise:
-    """An elementwise region: a merge with a sparse result."""
+    """An elementwise group: a merge with a sparse result."""
 
-    def __init__(self, region: Region, meta: Meta) -> None:
+    def __init__(self, group: FusionGroup, meta: Meta) -> None:
         assert meta.storage is not None
-        self.region, self.format = region, meta.storage.format
-        self.e, self.shape = _without_indices(region.expression), tuple(region.extents[i] for i in region.kept)
-        self.dims = _dims(region, region.kept, True)
-        self.names = tuple(region.operands)
+        self.group, self.format = group, meta.storage.format
+        self.e, self.shape = _without_indices(group.expression), tuple(group.extents[i] for i in group.kept)
+        self.dims = _dims(group, group.kept, True)
+        self.names = tuple(group.operands)
         self.dims = {n: self.dims[n] for n in self.names}
         self.key = ("fused", str(self.e), *self.dims.items(), len(self.shape), self.format)
 
@@ -102,7 +121,7 @@ class _Elementwise:
         call = prepared_merge(
             self.key, storages, self.shape, lambda: self._plan(dict(zip(self.names, storages, strict=True)))
         )
-        numbers = dict(zip(self.region.numbers, values[count:], strict=True))
+        numbers = dict(zip(self.group.numbers, values[count:], strict=True))
         return Tensor._from_storage(run_merge(call, storages, [numbers[n] for n in call.schedule.numbers]))
 
     def _plan(self, storages: dict[str, Storage]) -> MergePlan:
@@ -116,11 +135,11 @@ class _Elementwise:
 class _Reduction:
     """What reductions share: binding of operands, and the plans of merges that sum."""
 
-    def __init__(self, region: Region, meta: Meta, scalar: str, compute: str) -> None:
-        self.region, self.meta, self.scalar, self.compute = region, meta, scalar, compute
-        self.names = tuple(region.operands)
-        self.indices = (*region.kept, *region.reduced)
-        self.extents = tuple(region.extents[i] for i in self.indices)
+    def __init__(self, group: FusionGroup, meta: Meta, scalar: str, compute: str) -> None:
+        self.group, self.meta, self.scalar, self.compute = group, meta, scalar, compute
+        self.names = tuple(group.operands)
+        self.indices = (*group.kept, *group.reduced)
+        self.extents = tuple(group.extents[i] for i in self.indices)
         self.key: tuple[Any, ...]
         self.plan: Callable[[dict[str, Any]], SumSchedule]
 
@@ -128,17 +147,17 @@ class _Reduction:
         """Operands by name: storages of sparse ones, strided views of dense ones without dimensions that broadcast."""
         operands: dict[str, Any] = {}
         for name, value in zip(self.names, values, strict=False):
-            if self.region.metas[name].is_sparse:
+            if self.group.metas[name].is_sparse:
                 operands[name] = value._storage
                 continue
             array = value.to_dense() if hasattr(value, "_storage") else value
-            _, indices = self.region.operands[name]
-            if any(n == 1 != self.region.extents[i] for n, i in zip(array.shape, indices, strict=True)):
+            _, indices = self.group.operands[name]
+            if any(n == 1 != self.group.extents[i] for n, i in zip(array.shape, indices, strict=True)):
                 array = array.reshape(
-                    [n for n, i in zip(array.shape, indices, strict=True) if n == self.region.extents[i]]
+                    [n for n, i in zip(array.shape, indices, strict=True) if n == self.group.extents[i]]
                 )
             operands[name] = strided(array)
-        for name, value in zip(self.region.numbers, values[len(self.names) :], strict=True):
+        for name, value in zip(self.group.numbers, values[len(self.names) :], strict=True):
             operands[name] = strided(np.array(value))
         return operands
 
@@ -148,8 +167,8 @@ class _Reduction:
 
     def reduce_by_merge(self, e: Expression, op: str, along: str | None) -> None:
         """Let `sums` combine `e` by `op`."""
-        e, dims, library = _without_indices(e), _dims(self.region, self.indices, False), self.meta.library
-        kept = tuple(range(len(self.region.kept)))
+        e, dims, library = _without_indices(e), _dims(self.group, self.indices, False), self.meta.library
+        kept = tuple(range(len(self.group.kept)))
         self.key = (str(e), *dims.items(), kept, op, self.compute, library, along)
         self.plan = lambda operands: plan_sum(
             e, operands, dims, len(self.indices), kept, op, self.compute, library, along
@@ -161,25 +180,25 @@ class _Reduction:
         return run_sum(call, operands, like)
 
 
-def _single_operand_statement(region: Region, e: Expression, scalar: str, library: str) -> Expression | None:
+def _single_operand_statement(group: FusionGroup, e: Expression, scalar: str, library: str) -> Expression | None:
     """The right side of a single-operand statement; None where several operands are sparse, or scalar types differ."""
-    if len(region.sparse) != 1:
+    if len(group.sparse) != 1:
         return None
-    (name,) = region.sparse
-    meta = region.metas[name]
+    (name,) = group.sparse
+    meta = group.metas[name]
     assert meta.storage is not None
     stretched = any(
-        n == 1 != region.extents[i]
-        for k, (_, indices) in region.operands.items() if k in region.sparse
-        for i, n in zip(indices, region.metas[k].shape, strict=True)
+        n == 1 != group.extents[i]
+        for k, (_, indices) in group.operands.items() if k in group.sparse
+        for i, n in zip(indices, group.metas[k].shape, strict=True)
     )  # fmt: skip
     if stretched or meta.storage.fill_value or not vanishes(e, name):
         return None
     if not meta.storage.format.is_unique and not linear(e, name):
         return None
-    if not _is_of_one_type(typed(e, {n: m.scalar for n, m in region.metas.items()}, library), scalar):
+    if not _is_of_one_type(typed(e, {n: m.scalar for n, m in group.metas.items()}, library), scalar):
         return None
-    return _without_stretched(region, e)
+    return _without_stretched(group, e)
 
 
 def _is_of_one_type(expr: Expr, scalar: str) -> bool:
@@ -195,33 +214,33 @@ def _is_of_one_type(expr: Expr, scalar: str) -> bool:
     return expr.type.scalar == scalar
 
 
-def _without_stretched(region: Region, e: Expression) -> Expression:
+def _without_stretched(group: FusionGroup, e: Expression) -> Expression:
     """The expression with dense operands accessed without the indices that they broadcast along."""
     match e:
         case Access(tensor, indices) if indices:
-            shape = region.metas[tensor].shape
-            unstretched = tuple(i for i, n in zip(indices, shape, strict=True) if n == region.extents[i])
+            shape = group.metas[tensor].shape
+            unstretched = tuple(i for i, n in zip(indices, shape, strict=True) if n == group.extents[i])
             return Access(tensor, unstretched)
         case Apply(op, args):
-            return Apply(op, tuple(_without_stretched(region, a) for a in args))
+            return Apply(op, tuple(_without_stretched(group, a) for a in args))
     return e
 
 
 class _Sampled(_Reduction):
     """A sampled product: sums of dense factors at the elements of one sparse operand."""
 
-    def __init__(self, region: Region, meta: Meta) -> None:
-        super().__init__(region, meta, meta.scalar, compute_scalar(meta.scalar))
-        summand = _single_operand_statement(region, region.expression, meta.scalar, meta.library)
-        self.stmt = None if summand is None else Assignment(Access("C", region.kept), "+=", summand)
+    def __init__(self, group: FusionGroup, meta: Meta) -> None:
+        super().__init__(group, meta, meta.scalar, compute_scalar(meta.scalar))
+        summand = _single_operand_statement(group, group.expression, meta.scalar, meta.library)
+        self.stmt = None if summand is None else Assignment(Access("C", group.kept), "+=", summand)
         assert meta.storage is not None
         self.fill = meta.storage.fill_value
         self.along = next(
-            n for n, m in region.metas.items()
-            if m.is_sparse and region.operands[n][1] == region.kept and m.storage is not None
+            n for n, m in group.metas.items()
+            if m.is_sparse and group.operands[n][1] == group.kept and m.storage is not None
             and m.storage.format == meta.storage.format
         )  # fmt: skip
-        self.reduce_by_merge(region.expression, "add", self.along)
+        self.reduce_by_merge(group.expression, "add", self.along)
 
     def __call__(self, *values: Any) -> Any:
 
@@ -238,15 +257,15 @@ class _Sampled(_Reduction):
 class _Sum(_Reduction):
     """A reduction of an elementwise expression, or its product with dense operands."""
 
-    def __init__(self, region: Region, meta: Meta) -> None:
-        name = "sum" if region.root.kind == "matmul" else region.root.name
-        e, scalar, compute = _summand(name, region, meta)
-        super().__init__(region, meta, scalar, compute)
+    def __init__(self, group: FusionGroup, meta: Meta) -> None:
+        name = "sum" if group.root.kind == MATMUL else group.root.name
+        e, scalar, compute = _summand(name, group, meta)
+        super().__init__(group, meta, scalar, compute)
         self.name, self.e = name, e
         self.op = FOLDS[name]
-        single_operand = _single_operand_statement(region, e, compute, meta.library) if self.op == "add" else None
-        self.stmt = None if single_operand is None else Assignment(Access("y", region.kept), "+=", single_operand)
-        keepdims = region.root.kind != "matmul" and region.root.options[2]
+        single_operand = _single_operand_statement(group, e, compute, meta.library) if self.op == "add" else None
+        self.stmt = None if single_operand is None else Assignment(Access("y", group.kept), "+=", single_operand)
+        keepdims = group.root.kind != MATMUL and group.root.options[2]
         self.shape = meta.shape if keepdims else None
         self.reduce_by_merge(e, self.op, None)
 
@@ -257,7 +276,7 @@ class _Sum(_Reduction):
         stmt = self.stmt
         result = self._merged(operands, like) if stmt is None else contract(stmt, operands, self.compute, like)
         if self.name == "mean":
-            count = math.prod(self.region.extents[i] for i in self.region.reduced)
+            count = math.prod(self.group.extents[i] for i in self.group.reduced)
             result = result / count
         if self.meta.scalar != self.compute:
             result = cast(result if is_torch(result) else np.asarray(result), self.meta.scalar)
@@ -270,7 +289,7 @@ class _Sum(_Reduction):
         if sums.counts is None:
             return sums.array
         counts = as_array(sums.counts, like=sums.array)
-        absent = math.prod(self.region.extents[i] for i in self.region.reduced) - counts
+        absent = math.prod(self.group.extents[i] for i in self.group.reduced) - counts
 
         def of_zeros() -> Any:
             zeros = copy(self)
@@ -284,23 +303,23 @@ class _Sum(_Reduction):
 _NAMES = {"add": "sum", "mul": "prod", "min": "min", "max": "max"}
 
 
-def _summand(name: str, region: Region, meta: Meta) -> tuple[Expression, str, str]:
+def _summand(name: str, group: FusionGroup, meta: Meta) -> tuple[Expression, str, str]:
     """A reduction -> the expression that is reduced, the result's scalar type and the accumulator's."""
-    e = region.expression
-    scalar = typed(e, {n: m.scalar for n, m in region.metas.items()}, meta.library).type.scalar
+    e = group.expression
+    scalar = typed(e, {n: m.scalar for n, m in group.metas.items()}, meta.library).type.scalar
     if name in ("any", "all", "count_nonzero"):
         truth = e if scalar == "bool" else Apply("ne", (e, Literal(0)))
         return truth, meta.scalar, "i64" if name == "count_nonzero" else "bool"
     if name == "mean":
         return e, meta.scalar, accumulation_type(scalar)
-    over_all = not region.kept and region.root.kind == "reduce" and name == "sum"
+    over_all = not group.kept and group.root.kind == REDUCE and name == "sum"
     if over_all and meta.scalar in ("f32", "f16", "bf16"):
         return e, meta.scalar, "f64"
     return e, meta.scalar, compute_scalar(meta.scalar)
 
 
-def masked_product(mask: Any, a: Any, b: Any, swapped: bool) -> Any:
+def masked_product(mask: Any, a: Any, b: Any, *, product_left: bool) -> Any:
     """`mask * (a @ b)`, or `(a @ b) * mask`, of sparse matrices: the product is formed where the mask has elements."""
 
     product = spgemm(a, b, mask=mask)
-    return product * mask if swapped else mask * product
+    return product * mask if product_left else mask * product

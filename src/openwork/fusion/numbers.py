@@ -3,58 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..compiler.scalar_arguments import number_name, value_by_sign
+from ..compiler.scalar_arguments import number_name, passes, value_by_sign
 from ..errors import DTypeError
 from ..ir.index import Access, Apply
 from ..ir.loop import Cast, Op, Var
 from ..ir.ops import arity, cast, const
 from ..runtime.coiterate.types import typed
-from ..tensor.lazy import ELEMENTWISE, Lazy, is_lazy
-from .infer import Meta, meta_of
+from ..tensor.expression_graph import ELEMENTWISE, NUMBERS, Graph, Node
+from .infer import Meta
 
 __all__ = ["fixed_numbers", "with_numbers"]
 
 _PLACE = re.compile("\0(\\d+)\0")
 
 
-def fixed_numbers(roots: Sequence[Lazy], numbers: Mapping[float, int], metas: dict[int, Meta | None]) -> frozenset[int]:
-    """The slots of numbers that a fill value, and so the plan, depends on."""
-    fixed: set[int] = set()
-    visited: set[int] = set()
-    for root in roots:
-        _collect_fixed(root, numbers, metas, visited, fixed)
+def fixed_numbers(graph: Graph, metas: Sequence[Meta | None]) -> frozenset[int]:
+    """The numbers, by their place among the operands, that a fill value, and so the plan, depends on."""
+    fixed = set()
+    for node, args in zip(graph.nodes, graph.args, strict=True):
+        for k in args:
+            if k < 0 and passes(graph.operands[-1 - k]) and not _is_independent(node, args, k, graph, metas):
+                fixed.add(-1 - k)
     return frozenset(fixed)
 
 
-def _collect_fixed(
-    x: Any, numbers: Mapping[float, int], metas: dict[int, Meta | None], visited: set[int], fixed: set[int]
-) -> None:
-    """Add the slots of numbers below a node that a fill value depends on."""
-    if not is_lazy(x) or x.known or id(x) in visited:
-        return
-    visited.add(id(x))
-    for a in x.args:
-        _collect_fixed(a, numbers, metas, visited, fixed)
-        if type(a) is float and a in numbers and not _is_independent(x, a, metas):
-            fixed.add(numbers[a])
-
-
-def _is_independent(node: Lazy, number: float, metas: dict[int, Meta | None]) -> bool:
-    """Whether an operation of a number gives the same type, format and fill value for every number of its sign."""
-    if node.kind != ELEMENTWISE or len(node.args) != 2 or arity(node.name) != 2:
+def _is_independent(
+    node: Node, operands: tuple[int, ...], k: int, graph: Graph, metas: Sequence[Meta | None]
+) -> bool:  # fmt: skip
+    """Whether an operation of number k gives the same type, format and fill value for every number of its sign."""
+    if node.kind != ELEMENTWISE or len(operands) != 2 or arity(node.name) != 2:
         return False  # of operations that the loop IR has not, too
-    others = [a for a in node.args if is_lazy(a)]
-    meta = meta_of(others[0], metas) if len(others) == 1 else None
+    others = [x for x in operands if x >= 0 or type(graph.operands[-1 - x]) not in NUMBERS]
+    meta = metas[others[0]] if len(others) == 1 else None
     if meta is None or meta.scalar in ("f16", "bf16"):
         return False
     if meta.storage is None:
         return True
-    name = number_name(0, number)
+    name = number_name(0, graph.operands[-1 - k])
     try:
-        args = tuple(Access("A" if is_lazy(a) else name) for a in node.args)
+        args = tuple(Access("A" if x == others[0] else name) for x in operands)
         e = typed(Apply(node.name, args), {"A": meta.scalar}, meta.library)
     except DTypeError:
         return False
@@ -72,6 +62,6 @@ def _is_operand(e: object) -> bool:
     return isinstance(e, Var) and e.name == "A"
 
 
-def with_numbers(text: str, numbers: Sequence[float]) -> str:
-    """The text with numbers in their places."""
-    return _PLACE.sub(lambda m: repr(numbers[int(m[1])]), text)
+def with_numbers(text: str, operands: Sequence[Any]) -> str:
+    """The text with the numbers among the operands in their places."""
+    return _PLACE.sub(lambda m: repr(operands[int(m[1])]), text)

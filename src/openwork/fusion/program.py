@@ -1,9 +1,9 @@
-"""`compute`: lazy expressions -> their values, by a program of fused parts, cached by the expressions' structure."""
+"""`compute`: lazy expressions -> their values, by a program of fusion groups, cached by the expressions' structure."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +15,18 @@ from ..late import late
 from ..runtime import gradient_hook, trace
 from ..runtime.library_errors import FAILURES, explain
 from ..runtime.overrides import takes_over
-from ..tensor.lazy import LEAF, TRANSPOSE, ExpressionText, Lazy, is_lazy, lazy, leaf
-from .infer import Meta, meta_of
-from .kernels import Part, masked_product, part_of
+from ..tensor.expression_graph import Graph
+from ..tensor.expression_text import ExpressionText
+from ..tensor.lazy import Lazy, is_lazy, lazy, leaf
+from .infer import Meta, metas_of
+from .kernels import Run, masked_product, run_of
 from .numbers import fixed_numbers, with_numbers
-from .partition import PlannedPart, plan_part
+from .partition import PlannedStep, partition
 
 __all__ = ["compute", "fused"]
 
 evaluate_masked = late("masked.expressions", "evaluate")
 """The values of expressions with masked operands."""
-
-NUMBERS = frozenset((bool, int, float, complex))
 
 LIMIT = 512
 """Programs kept."""
@@ -34,27 +34,28 @@ LIMIT = 512
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One part: the slots that it reads, and the one that it fills. A slot below zero is a constant's."""
+    """A fusion group or an operation by itself: the values that it reads, and the one that it computes, by number."""
 
-    part: Part
+    run: Run
     inputs: tuple[int, ...]
-    out: int
+    number: int
     title: str
     facts: tuple[tuple[str, str], ...]
+    last_read: tuple[int, ...]
+    """results of earlier steps that no later one reads"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """The compiled form of expressions of one structure: leaves' values -> results; it holds no value of a leaf."""
+    """The compiled form of expressions of one structure: operands -> results; it holds no operand."""
 
     steps: tuple[_Step, ...]
-    constants: tuple[Any, ...]
-    slots: int
+    operations: int
     results: tuple[int, ...]
 
 
 _programs: PlanCache[Any, _Program | frozenset[int]] = PlanCache("programs", LIMIT)
-"""By key; where the plan depends on numbers, the key leads to their slots."""
+"""By key; where the plan depends on numbers, the key leads to their places among the operands."""
 
 
 def compute(*expressions: Any) -> Any:
@@ -154,243 +155,89 @@ def _as_leaf(x: Any) -> Any:
 
 
 def _run(roots: Sequence[Lazy]) -> tuple[Any, ...]:
-    leaves, numbers, key = _walk(roots)
+    graph = Graph(roots)
+    key = graph.key
     program = _programs.get(key)
     if isinstance(program, frozenset):
-        program = _programs.get(_with_fixed_numbers(key, numbers, program))
+        program = _programs.get(_with_fixed_numbers(key, graph, program))
     if program is None or isinstance(program, frozenset):
-        if any(map(takes_over, leaves)):
+        if any(map(takes_over, graph.operands)):
             masked_values: tuple[Any, ...] = evaluate_masked(roots)
             return masked_values
-        program = _new_program(roots, leaves, numbers, key)
-    values = [*leaves, *numbers, *program.constants, *[None] * program.slots]
+        program = _new_program(graph, key)
+    operands = graph.operands
+    values: list[Any] = [*[None] * program.operations, *operands[::-1]]
     tracing = trace.active()
     for step in program.steps:
         if tracing:
-            facts = tuple((name, with_numbers(text, numbers)) for name, text in step.facts)
-            trace.note(trace.Step(with_numbers(step.title, numbers), facts, heads=True))
+            facts = tuple((name, with_numbers(text, operands)) for name, text in step.facts)
+            trace.note(trace.Step(with_numbers(step.title, operands), facts, heads=True))
         inputs = [values[k] for k in step.inputs]
         try:
-            values[step.out] = step.part(*inputs)
+            values[step.number] = step.run(*inputs)
         except FAILURES as error:
-            explain(with_numbers(step.title, numbers), error, inputs)
+            explain(with_numbers(step.title, operands), error, inputs)
             raise
+        for k in step.last_read:
+            values[k] = None
     return tuple([values[k] for k in program.results])
 
 
-def _new_program(roots: Sequence[Lazy], leaves: Sequence[Any], numbers: Sequence[float], key: Any) -> _Program:
-    """Compile a program and cache it. Where it depends on numbers, the key leads to their slots, which extend it."""
-    nodes = _unify_common(roots)
-    metas: dict[int, Meta | None] = {}
-    slots = {x: k for k, x in enumerate(numbers)}
-    fixed = fixed_numbers(nodes, slots, metas)
-    program = _compile(nodes, leaves, numbers, {x: k for x, k in slots.items() if k not in fixed}, metas)
+def _new_program(graph: Graph, key: Any) -> _Program:
+    """Compile a program and cache it. Where it depends on numbers, the key leads to their places, which extend it."""
+    metas = metas_of(graph)
+    fixed = fixed_numbers(graph, metas)
+    passed = {-1 - k for k, x in enumerate(graph.operands) if passes(x) and k not in fixed}
+    program = _compile(graph, metas, passed)
     if fixed:
         _programs.keep(key, fixed)
-        key = _with_fixed_numbers(key, numbers, fixed)
+        key = _with_fixed_numbers(key, graph, fixed)
     _programs.keep(key, program)
     return program
 
 
-def _with_fixed_numbers(key: Any, numbers: Sequence[float], fixed: frozenset[int]) -> Any:
+def _with_fixed_numbers(key: Any, graph: Graph, fixed: frozenset[int]) -> Any:
     """The key with the numbers that the plan depends on."""
-    return (key, *[numbers[k] for k in sorted(fixed)])
-
-
-def _walk(roots: Sequence[Lazy]) -> tuple[list[Any], list[float], Any]:
-    """The leaves' values, the numbers that may be kernel arguments, and the plan's key."""
-    walk = _Walk()
-    marks = tuple([walk.visit(r) for r in roots])
-    return walk.values, list(walk.numbers), (marks, *walk.key)
-
-
-class _Walk:
-    """A traversal of expressions: collects leaves' values, numbers, and the key of the plan."""
-
-    def __init__(self) -> None:
-        self.order: dict[int, int] = {}
-        self.leaves: dict[int, int] = {}
-        self.values: list[Any] = []
-        self.numbers: dict[float, int] = {}
-        self.key: list[Any] = []
-
-    def visit(self, x: Any) -> Any:
-        """Visit an operand -> what stands for it in the key."""
-        value = x
-        if type(x) is Lazy:
-            if not x.known:
-                number = self.order.get(id(x))
-                if number is None:
-                    inner = tuple([self.visit(a) for a in x.args])
-                    number = self.order[id(x)] = len(self.order)
-                    self.key.append((x.kind, x.name, _marked(x.options), inner, getattr(x.call, "__qualname__", None)))
-                return number
-            value = x._value
-        if passes(value):
-            return ("number", self.numbers.setdefault(value, len(self.numbers)), value > 0)
-        if type(value) in NUMBERS:
-            return (type(value), repr(value))
-        storage = getattr(value, "_storage", None)
-        slot = self.leaves.get(id(value))
-        if slot is None:
-            slot = self.leaves[id(value)] = len(self.values)
-            self.values.append(value)
-            self.key.append(_leaf_key(value, storage))
-        return -1 - slot
-
-
-def _unify_common(roots: Sequence[Lazy]) -> list[Lazy]:
-    """Common subexpression elimination: expressions -> the same with one node for all equal ones."""
-    nodes: dict[Any, Lazy] = {}
-    unified: dict[int, Any] = {}
-
-    def visit(x: Any) -> Any:
-        if not is_lazy(x):
-            return x
-        if id(x) not in unified:
-            unified[id(x)] = x if x.known else unify(x)
-        return unified[id(x)]
-
-    def unify(x: Lazy) -> Lazy:
-        args = tuple(map(visit, x.args))
-        marks = tuple(map(_identity, args))
-        key = (x.kind, x.name, _marked(x.options), marks, getattr(x.call, "__qualname__", None))
-        return nodes.setdefault(key, Lazy(x.kind, x.name, args, x.call, x.options))
-
-    return [visit(r) for r in roots]
-
-
-def _marked(options: tuple[Any, ...]) -> Any:
-    """Options as part of a key: 1, 1.0 and True are three, and a list is one too."""
-    return options and repr(options)
-
-
-def _identity(x: Any) -> Any:
-    """A key that two operands share exactly where they are the same."""
-    if type(x) in NUMBERS:
-        return (type(x), repr(x))
-    return id(x._value) if is_lazy(x) and x.known else id(x)
-
-
-def _leaf_key(value: Any, storage: Any) -> Any:
-    if storage is not None:
-        fill = storage.fill_value
-        return (storage.signature, storage.shape, fill if fill == fill and fill else repr(fill))
-    if isinstance(value, np.ndarray):
-        return (value.dtype, value.shape, value.flags.c_contiguous, value.flags.f_contiguous)
-    return (type(value), str(getattr(value, "dtype", "")), tuple(value.shape), str(getattr(value, "device", "")))
+    return (key, *[graph.operands[k] for k in sorted(fixed)])
 
 
 # -- planning ----------------------------------------------------------------------------------------------------------
 
 
-def _compile(
-    roots: Sequence[Lazy], leaves: Sequence[Any], numbers: Sequence[float], passed: Mapping[float, int],
-    metas: dict[int, Meta | None],
-) -> _Program:  # fmt: skip
-    ordered = _ordered_parts(roots, metas, passed)
-    slots: dict[int, int] = {id(v): k for k, v in enumerate(leaves)}
-    constants: list[Any] = []
-    constants_at = len(leaves) + len(numbers)
-
-    def slot(x: Any) -> int:
-        value = x._value if is_lazy(x) and x.known else x
-        if type(value) is float and value in passed:
-            return len(leaves) + passed[value]
-        if not is_lazy(value) and id(value) not in slots:
-            slots[id(value)] = constants_at + len(constants)
-            constants.append(value)
-        return slots[id(value)]
-
-    for part in ordered:
-        for x in part.inputs:
-            if not is_lazy(x) or x.known:
-                slot(x)
-    names: dict[int, str] = {}
-    first = constants_at + len(constants)
+def _compile(graph: Graph, metas: Sequence[Meta | None], passed: Collection[int]) -> _Program:
+    planned = partition(graph, metas, passed)
+    last_reader = {k: step.number for step in planned for k in step.operands if k >= 0}
+    shown = ExpressionText(graph, passed)
     steps: list[_Step] = []
-    for number, part in enumerate(ordered):
-        slots[id(part.node)] = first + number
-        inputs = tuple(map(slot, part.inputs))
-        run, why = _callable_part(part, meta_of(part.node, metas))
-        shown = ExpressionText(names, passed)
-        title = f"part {number + 1} of {len(ordered)}: {shown.text(part.node)}"
-        facts = _trace_facts(part, shown, why)
-        names = {**shown.names, id(part.node): f"part{number + 1}"}
-        steps.append(_Step(run, inputs, first + number, title, facts))
-    results = tuple(slots[id(r)] for r in roots)
-    return _Program(tuple(steps), tuple(constants), len(ordered), results)
+    for count, step in enumerate(planned, 1):
+        run, why = _run_of_step(step, graph, metas)
+        title = f"part {count} of {len(planned)}: {shown.text(step.number)}"
+        facts = _trace_facts(step, shown, why)
+        shown.names[step.number] = f"part{count}"
+        last_read = tuple(
+            k for k in dict.fromkeys(step.operands) if last_reader.get(k) == step.number and k not in graph.results
+        )
+        steps.append(_Step(run, step.operands, step.number, title, facts, last_read))
+    return _Program(tuple(steps), len(graph), graph.results)
 
 
-def _callable_part(part: PlannedPart, meta: Meta | None) -> tuple[Part, str]:
-    if part.masked is not None:
-        return masked_product, part.why
-    if part.region is None:
-        return part.node.call, part.why
+def _run_of_step(step: PlannedStep, graph: Graph, metas: Sequence[Meta | None]) -> tuple[Run, str]:
+    if step.product_left is not None:
+        return functools.partial(masked_product, product_left=step.product_left), step.why
+    if step.group is None:
+        return graph.nodes[step.number].call, step.why
+    meta = metas[step.number]
     assert meta is not None
-    return part_of(part.region, meta), ""
+    return run_of(step.group, graph, step.number, meta), ""
 
 
-def _trace_facts(part: PlannedPart, shown: ExpressionText, why: str) -> tuple[tuple[str, str], ...]:
-    """The lines of `explain` for a part."""
-    if part.region is None:
+def _trace_facts(step: PlannedStep, shown: ExpressionText, why: str) -> tuple[tuple[str, str], ...]:
+    """The lines of `explain` for a step."""
+    group = step.group
+    if group is None:
         return (("not fused", why),)
-    operands = ", ".join(f"{n} = {shown.text(x)}" for n, (x, _) in part.region.operands.items())
-    text = str(part.region.expression)
-    for name, value in part.region.numbers.items():
-        text = text.replace(name, shown.text(value))
+    operands = ", ".join(f"{n} = {shown.text(k)}" for n, (k, _) in group.operands.items())
+    text = str(group.expression)
+    for name, k in group.numbers.items():
+        text = text.replace(name, shown.text(k))
     return (("fused", f"{text}, one loop nest"), ("operands", operands))
-
-
-def _ordered_parts(
-    roots: Sequence[Lazy], metas: dict[int, Meta | None], passed: Mapping[float, int]
-) -> list[PlannedPart]:
-    """The parts in execution order: what two parts would compute, or is a result, is a part of its own."""
-    materialized = {id(r) for r in roots}
-    while True:
-        parts: dict[int, PlannedPart] = {}
-        order: list[PlannedPart] = []
-
-        for root in roots:
-            _add_part(root, materialized, metas, passed, parts, order)
-        shared = _shared_nodes(order, materialized)
-        if not shared:
-            return order
-        materialized |= shared
-
-
-def _add_part(
-    node: Any, materialized: set[int], metas: dict[int, Meta | None], passed: Mapping[float, int],
-    parts: dict[int, PlannedPart], order: list[PlannedPart],
-) -> None:  # fmt: skip
-    """Append the part of a node after the parts of its inputs."""
-    if not is_lazy(node) or node.known or id(node) in parts:
-        return
-    part = parts[id(node)] = plan_part(node, materialized - {id(node)}, metas, passed)
-    for x in part.inputs:
-        _add_part(x, materialized, metas, passed, parts, order)
-    order.append(part)
-
-
-def _shared_nodes(parts: Sequence[PlannedPart], materialized: set[int]) -> set[int]:
-    """The nodes that more than one part computes, without descendants of such nodes."""
-    uses: dict[int, int] = {}
-    kinds: dict[int, Lazy] = {}
-    for part in parts:
-        nodes = part.region.inlined if part.region is not None else [part.node]
-        for x, n in {id(n): n for n in nodes if n.kind not in (TRANSPOSE, LEAF)}.items():
-            uses[x] = uses.get(x, 0) + 1
-            kinds[x] = n
-    shared = {x: kinds[x] for x, n in uses.items() if n > 1 and x not in materialized}
-    descendants: set[int] = set()
-    for node in shared.values():
-        _add_descendants(node, descendants)
-    return set(shared) - descendants
-
-
-def _add_descendants(node: Lazy, nodes: set[int]) -> None:
-    """Add the descendants of a node."""
-    for x in node.args:
-        if is_lazy(x) and id(x) not in nodes:
-            nodes.add(id(x))
-            _add_descendants(x, nodes)

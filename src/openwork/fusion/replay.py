@@ -1,80 +1,82 @@
-"""The fallback of a fused part: its operations one by one, for values where one pass would differ, or torch records."""
+"""The fallback of a fusion group: its operations one by one, where one pass would differ, or torch records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..compiler.fill import Regions, partial
 from ..compiler.nonfinite_guard import nonfinite_guard
-from ..ir.index import Apply, Expression, accesses
+from ..ir.index import Apply, accesses
 from ..ir.loop import Const
 from ..ir.ops import const
 from ..runtime.coiterate.types import typed
 from ..runtime.gradient_hook import tracked
 from ..runtime.zero_annihilation import bounded
 from ..storage.buffers import is_torch
-from ..tensor.lazy import ELEMENTWISE, LEAF, MATMUL, is_lazy
-from .partition import Region
+from ..tensor.expression_graph import ELEMENTWISE, MATMUL, NUMBERS, Graph, Node, key_of, without_operands
+from .group import FusionGroup
 
-__all__ = ["limit_of", "one_pass_suffices", "replay_of"]
+__all__ = ["Replay", "limit_of", "one_pass_suffices", "replay_of"]
 
 
-def replay_of(region: Region) -> Callable[..., Any]:
-    """A function of a part's operands and numbers that calls its operations one after the other."""
-    slots: dict[int | float, int] = {}
-    for k, (x, _) in enumerate(region.operands.values()):
-        slots[_identity(x)] = k
-    for k, x in enumerate(region.numbers.values(), len(region.operands)):
-        slots[x] = k
-    input_count = len(region.operands) + len(region.numbers)
-    constants: list[Any] = []
-    steps: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The operations of a group, one after the other: each function, and where its operands are among the group's
+    operands and numbers, constants, and earlier results."""
 
-    def visit(x: Any) -> int:
-        """Where the value of `x` will be: operands, constants (counted from -1 down), then steps."""
-        slot = slots.get(x if type(x) is float else _identity(x))
-        if slot is not None:
-            return slot
-        if not is_lazy(x) or x.kind == LEAF or x.known:
-            constants.append(x._value if is_lazy(x) else x)
-            return -len(constants)
-        inputs = tuple(map(visit, x.args))
-        steps.append((x.call, inputs))
-        slots[id(x)] = input_count + len(steps) - 1
-        return slots[id(x)]
+    nodes: tuple[Node, ...]
+    inputs: tuple[tuple[int, ...], ...]
+    constants: tuple[Any, ...]
 
-    visit(region.root)
-
-    def replay(*values: Any) -> Any:
-        results = list(values)
-        for call, inputs in steps:
-            results.append(call(*[results[k] if k >= 0 else constants[-1 - k] for k in inputs]))
+    def __call__(self, *values: Any) -> Any:
+        results = [*values, *self.constants]
+        for node, inputs in zip(self.nodes, self.inputs, strict=True):
+            results.append(node.call(*[results[slot] for slot in inputs]))
         return results[-1]
 
-    return replay
+    @property
+    def key(self) -> Any:
+        """What two of them share where they do the same; None where that is not known."""
+        if any(type(x) not in NUMBERS for x in self.constants):
+            return None
+        return (*map(key_of, self.nodes), self.inputs, *[(type(x), repr(x)) for x in self.constants])
 
 
-def _identity(x: Any) -> int:
-    """The key of a region's operand: the id of its value where it has one."""
-    return id(x.args[0]) if is_lazy(x) and x.kind == LEAF else id(x._value) if is_lazy(x) and x.known else id(x)
+def replay_of(group: FusionGroup, graph: Graph, number: int) -> Replay:
+    """The operations of a group, which ends in operation `number`."""
+    slots = {k: slot for slot, k in enumerate(group.inputs)}
+    below, stack = set[int](), [number]
+    while stack:
+        k = stack.pop()
+        if k not in slots and k not in below:
+            below.add(k)
+            stack += graph.args[k] if k >= 0 else ()
+    slots |= {k: slot for slot, k in enumerate(sorted(below), len(group.inputs))}
+    operations = [k for k in sorted(below) if k >= 0]
+    return Replay(
+        tuple(without_operands(graph.nodes[k]) for k in operations),
+        tuple(tuple(slots[a] for a in graph.args[k]) for k in operations),
+        tuple(graph.operands[-1 - k] for k in sorted(below) if k < 0),
+    )
 
 
-def limit_of(region: Region, expression: Expression) -> float | None:
+def limit_of(group: FusionGroup) -> float | None:
     """The largest magnitude of operands' values at which unspecified zeros annihilate as in NumPy; None for no limit.
 
     In a matrix product what a sparse operand does not store takes no part in any case."""
-    root = region.root
-    products = [n for n in region.inlined if n.kind == ELEMENTWISE and n.name == "mul"]
-    if all(n.options for n in products) and not any(n.kind == MATMUL and n is not root for n in region.inlined):
+    root, expression = group.root, group.expression
+    products = [n for n in group.inlined_nodes if n.kind == ELEMENTWISE and n.name == "mul"]
+    inner = sum(n.kind == MATMUL for n in group.inlined_nodes) - (root.kind == MATMUL)
+    if all(n.options for n in products) and not inner:
         return None
     if root.kind == MATMUL and not products:
         return None
-    fills = {n: m.storage for n, m in region.metas.items() if m.is_sparse}
-    scalars = {n: m.scalar for n, m in region.metas.items()}
-    library = next(iter(region.metas.values())).library
+    fills = {n: m.storage for n, m in group.metas.items() if m.is_sparse}
+    scalars = {n: m.scalar for n, m in group.metas.items()}
+    library = next(iter(group.metas.values())).library
     fills_of = {n: const(s.fill_value, s.scalar) for n, s in fills.items() if s is not None}
     if root.kind == MATMUL:
         assert isinstance(expression, Apply)

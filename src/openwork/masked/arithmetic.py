@@ -11,8 +11,9 @@ from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..ops.elementwise.maps import elementwise
 from ..tables import OPERATORS
+from ..tensor.expression_graph import ELEMENTWISE
 from ..tensor.inplace import holds, make_writable
-from ..tensor.lazy import ELEMENTWISE, defer, is_lazy
+from ..tensor.lazy import defer, is_lazy
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor

@@ -20,7 +20,8 @@ from ..ops.axes import swapped_axes
 from ..ops.products.matmul import matmul as product
 from ..storage.buffers import is_torch
 from ..tables import MASKED, NUMPY, TORCH
-from ..tensor.lazy import MATMUL, defer, is_lazy
+from ..tensor.expression_graph import MATMUL
+from ..tensor.lazy import defer, is_lazy
 from ..tensor.numpy_names import by_numpys_arguments, standard_arguments
 
 if TYPE_CHECKING:

@@ -6,18 +6,19 @@ function that does it alone, which is always right. Operations that do not defer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UnsupportedError
-from ..ir.index import PREFIX
-from ..ir.operations import INFIX
 from ..late import late
 from ..runtime.gradient_hook import any_dense_gradient
 from ..runtime.overrides import takes_over
 from ..runtime.values import BINARY, UNARY
 from ..storage.buffers import is_array
 from ..tables import METHODS
+from .expression_graph import LEAF, REDUCE, TRANSPOSE, Node, flat, of_flat
+from .expression_text import show
 from .methods import LazyMethods
 from .operators import Operators
 from .tensor import Tensor
@@ -41,12 +42,10 @@ else:
     swapped_axes = late("ops.axes", "swapped_axes")
 
 
-__all__ = ["ExpressionText", "Lazy", "as_number", "defer", "is_lazy", "lazy", "leaf", "show"]
-
-ELEMENTWISE, SELECT, MATMUL, REDUCE, TRANSPOSE, LEAF = "elementwise", "select", "matmul", "reduce", "transpose", "leaf"
+__all__ = ["Lazy", "as_number", "defer", "is_lazy", "lazy", "leaf"]
 
 
-class Lazy(Operators, LazyMethods):
+class Lazy(Node, Operators, LazyMethods):
     """A tensor that is not computed yet; `ow.compute` computes it, alone or with others.
 
     It takes the operators, the array API's elementwise functions, `where`, `@`, reductions and transposes. Anything
@@ -60,24 +59,13 @@ class Lazy(Operators, LazyMethods):
     array([8., 4.])
     """
 
-    __slots__ = ("_value", "args", "call", "kind", "name", "options")
-
-    def __init__(
-        self, kind: str, name: str, args: tuple[Any, ...], call: Callable[..., Any], options: tuple[Any, ...] = ()
-    ) -> None:
-        self.kind, self.name, self.args, self.call, self.options = kind, name, args, call, options
-        self._value: Any = args[0] if kind == LEAF else _NOT_COMPUTED
+    __slots__ = ()
 
     def compute(self) -> Any:
         """The value, a Tensor or array as the operations give it one by one."""
-        if self._value is _NOT_COMPUTED:
+        if not self.known:
             self._value = compute(self)
         return self._value
-
-    @property
-    def known(self) -> bool:
-        """Whether the value is there already."""
-        return self._value is not _NOT_COMPUTED
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,19 +89,19 @@ class Lazy(Operators, LazyMethods):
     @property
     def T(self) -> Lazy:
         """The transpose: all dimensions in reverse order."""
-        return Lazy(TRANSPOSE, "T", (self,), lambda t: t.T)
+        return Lazy(TRANSPOSE, "T", (self,), attrgetter("T"))
 
     @property
     def mT(self) -> Lazy:
         """The transpose of the last two dimensions."""
-        return Lazy(TRANSPOSE, "mT", (self,), lambda t: t.mT)
+        return Lazy(TRANSPOSE, "mT", (self,), attrgetter("mT"))
 
     def transpose(self, *axes: Any) -> Lazy:
         """The dimensions in another order, as `Tensor.transpose` takes them."""
         if len(axes) == 2:
             axes = (tuple(swapped_axes(self.ndim, *axes, "transpose")),)
         order = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
-        return Lazy(TRANSPOSE, "transpose", (self,), lambda t: t.transpose(*axes), order)
+        return Lazy(TRANSPOSE, "transpose", (self,), methodcaller("transpose", *axes), order)
 
     def __getattr__(self, name: str) -> Any:
         """Anything else is asked of the value."""
@@ -160,6 +148,10 @@ class Lazy(Operators, LazyMethods):
     def __repr__(self) -> str:
         return f"lazy({show(self)})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As a table of operations, so that pickles and copies of deep expressions need no recursion."""
+        return _of_flat, flat(self)
+
 
 def _computed(x: Any) -> Any:
     """An argument, with the values of the lazy tensors in it."""
@@ -170,7 +162,9 @@ def _computed(x: Any) -> Any:
     return x.compute() if is_lazy(x) else x
 
 
-_NOT_COMPUTED = object()
+def _of_flat(*table: Any) -> Lazy:
+    expression: Lazy = of_flat(Lazy, leaf, table)
+    return expression
 
 
 FOLDS = {
@@ -183,11 +177,7 @@ FOLDS = {
 def _method(name: str) -> Callable[..., Any]:
     def method(self: Lazy, axis: Any = None, *, keepdims: bool = False, dtype: Any = None) -> Lazy:
         options = {"axis": axis, "keepdims": keepdims} | ({} if dtype is None else {"dtype": dtype})
-
-        def call(t: Any) -> Any:
-            return getattr(t, name)(**options)
-
-        return Lazy(REDUCE, name, (self,), call, ("method", axis, keepdims, dtype))
+        return Lazy(REDUCE, name, (self,), methodcaller(name, **options), ("method", axis, keepdims, dtype))
 
     method.__name__, method.__doc__ = name, METHODS.get(name, "")
     return method
@@ -267,52 +257,3 @@ def as_number(x: Any, other: Any) -> Any:
 
     meta = meta_of(other)
     return float(x) if meta is not None and meta.library == "numpy" and meta.scalar in ("f64", "c128") else x
-
-
-# -- as text -----------------------------------------------------------------------------------------------------------
-
-
-def show(node: Lazy, names: dict[int, str] | None = None) -> str:
-    """The expression, operands called A, B, ... (sparse), X, Y, ... and x, y, ... (dense) in order of appearance."""
-    return ExpressionText(names or {}).text(node)
-
-
-class ExpressionText:
-    """Nodes -> their text, with names for operands; a number that is a kernel argument is its slot between NULs."""
-
-    def __init__(self, names: dict[int, str], numbers: Mapping[float, int] | None = None) -> None:
-        self.names, self.numbers = dict(names), numbers or {}
-        self.letters = {"sparse": iter("ABCDEFGHIJKLMNOPQ"), "dense": iter("XYZUVWRST"), "vector": iter("xyzuvwpqrst")}
-
-    def name(self, value: Any) -> str:
-        if id(value) not in self.names:
-            sparse = hasattr(value, "_storage") and not value.format.is_dense
-            kind = "sparse" if sparse else "dense" if getattr(value, "ndim", 0) > 1 else "vector"
-            letter = next((c for c in self.letters[kind] if c not in self.names.values()), None)
-            self.names[id(value)] = letter or f"T{len(self.names)}"
-        return self.names[id(value)]
-
-    def text(self, node: Any, level: int = 0) -> str:
-        """The text of a node; in parentheses where it binds looser than `level`."""
-        if id(node) in self.names:
-            return self.names[id(node)]
-        if not isinstance(node, Lazy):
-            if type(node) is float and node in self.numbers:
-                return f"\0{self.numbers[node]}\0"
-            return self.name(node) if hasattr(node, "shape") and node.shape else repr(node)
-        if node.kind == LEAF:
-            return self.name(node.args[0])
-
-        if node.kind == MATMUL or node.name in INFIX:
-            symbol, precedence = ("@", 11) if node.kind == MATMUL else INFIX[node.name]
-            left, right = self.text(node.args[0], precedence), self.text(node.args[1], precedence + 1)
-            return f"{left} {symbol} {right}" if precedence >= level else f"({left} {symbol} {right})"
-        if node.name in PREFIX and len(node.args) == 1:
-            symbol, precedence = PREFIX[node.name]
-            operand = symbol + self.text(node.args[0], precedence)
-            return operand if precedence >= level else f"({operand})"
-        if node.kind == TRANSPOSE:
-            return f"{self.text(node.args[0], 14)}.{node.name}"
-        operand = ", ".join(self.text(a, 0) for a in node.args)
-        axis = node.options[1] if node.kind == REDUCE else None
-        return f"{node.name}({operand})" if axis is None else f"{node.name}({operand}, axis={axis})"

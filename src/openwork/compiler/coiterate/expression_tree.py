@@ -63,11 +63,12 @@ def required_operands(node: Node, walked: Collection[str], present: Collection[s
         return (frozenset((node.name,)) if node.name in walked else frozenset()) if node.name in present else None
     if node.fill is None:
         return frozenset()
+    part_needs = [None if p.fill is None else required_operands(p, walked, present) for p in node.parts]
     result: frozenset[str] | None = None
     for case in node.cases:
-        part_needs = [required_operands(node.parts[k], walked, present) for k in sorted(case)]
-        union = frozenset[str]().union(*(f for f in part_needs if f is not None))
-        if None not in part_needs:
+        needed = [part_needs[k] for k in case]
+        if None not in needed:
+            union = frozenset[str]().union(*(n for n in needed if n is not None))
             result = union if result is None else result & union
     return result
 

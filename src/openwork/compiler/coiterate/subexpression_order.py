@@ -72,8 +72,16 @@ def pairwise_union(nest: Lowering, level: MergeLevel, cursors: Cursors) -> Calla
     parts = [p for p in dict.fromkeys(root.parts) if sum(n in level.walked for n in names_of(p)) > 1]
     if not parts or any(required_operands(p, level.walked, cursors) is None for p in parts):
         return None
+    if _merges(root, level.walked) >= 2 * len(level.walked):
+        return None
 
     return lambda block, place: _SubexpressionWalk(nest, block, level, cursors).into_rows(parts, place)
+
+
+def _merges(node: Node, walked: Collection[str]) -> int:
+    """The number of operations of parts that each have a walked operand: an operand that is repeated counts again."""
+    with_operands = sum(not names_of(p).isdisjoint(walked) for p in node.parts)
+    return (with_operands > 1) + sum(_merges(p, walked) for p in node.parts)
 
 
 def _intersects(node: Node) -> bool:

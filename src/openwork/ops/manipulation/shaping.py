@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     """
     if is_lazy(x):
         order = tuple(axes)
-        return defer("transpose", "permute_dims", lambda t: permute_dims(t, order), (x,), order)  # type: ignore[return-value]
+        return defer("transpose", "permute_dims", partial(permute_dims, axes=order), (x,), order)  # type: ignore[return-value]
     t = as_tensor(x)
     order = axes_of(axes, t.ndim, "permute_dims", "axes", boolean=False)
     if len(order) != t.ndim:
