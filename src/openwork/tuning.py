@@ -46,6 +46,10 @@ FUSED_OPERANDS = _tuned(
     10, "operands", "of a fused kernel, at most",
     "100 operations of 20 such matrices: by 4 22 ms, by 6 16, by 10 11",
 )  # fmt: skip
+ASSUMED_DENSITY = _tuned(
+    0.01, "of the elements", "that sparse operands of lazy expressions are taken to store: plans follow from types alone",
+    "decides among results of different shapes, and sums or products",
+)  # fmt: skip
 UNION_LANES = _tuned(
     16, "coordinates", "compared at a time by a union in vectors",
     "an AVX-512 register of int32; sums of two 1.4 to 1.9 times as fast: 19faaa9",

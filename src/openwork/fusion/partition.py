@@ -23,9 +23,6 @@ from .infer import Meta
 
 __all__ = ["PlannedStep", "partition"]
 
-_DENSITY = 0.01
-"""Of sparse operands, for sizes of results that nothing is known of but their types."""
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
@@ -235,4 +232,4 @@ def _operand_size(meta: Meta | None) -> float:
     """The same of a leaf; of a number, which adds no elements, none: infinite as a factor."""
     if meta is None or meta.number is not None:
         return math.inf
-    return math.prod(meta.shape) * (_DENSITY if meta.is_sparse else 1.0)
+    return math.prod(meta.shape) * (tuning.ASSUMED_DENSITY if meta.is_sparse else 1.0)
