@@ -47,8 +47,8 @@ FUSED_OPERANDS = _tuned(
     "100 operations of 20 such matrices: by 4 22 ms, by 6 16, by 10 11",
 )  # fmt: skip
 ASSUMED_DENSITY = _tuned(
-    0.01, "of the elements", "that sparse operands of lazy expressions are taken to store: plans follow from types alone",
-    "decides among results of different shapes, and sums or products",
+    0.01, "of the elements", "that sparse operands of lazy expressions are taken to store",
+    "plans follow from types alone; it decides among results of different shapes, and sums or products",
 )  # fmt: skip
 UNION_LANES = _tuned(
     16, "coordinates", "compared at a time by a union in vectors",
