@@ -16,7 +16,7 @@ from ...format.format import Format, Level
 from ...runtime import trace
 from ...runtime.conversion.assembly import full
 from ...runtime.conversion.convert import convert
-from ...runtime.conversion.remap import NAMES, Program, has_gaps, remap
+from ...runtime.conversion.remap import NAMES, Program, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import (
     FEW_ROWS,
@@ -34,7 +34,7 @@ from ...runtime.outer_ranges import ranges_of, slice_range
 from ...runtime.overrides import answering
 from ...runtime.prepared_moves import key_part, learn, recall
 from ...storage.buffers import is_torch, length, to_numpy
-from ...storage.iso import alive, spread
+from ...storage.iso import alive, has_one_value, spread
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from ...tensor.tensor import Tensor
@@ -96,11 +96,12 @@ def index(t: Tensor, key: Any) -> Tensor:
 
 
 def _with_one_value(s: Storage, selected: Tensor) -> Tensor:
-    """A selection from a storage whose elements are one value, so that its own are, unless some are sums or padding."""
+    """A selection from a storage whose elements are one value: over that alone where all its values are, which sums,
+    padding, and elements that blocks store beside those of the storage are not."""
     out = selected._storage
-    if s.format.is_dense or not s.format.is_unique or out.format.is_dense or has_gaps(out):
+    if out.format.is_dense or out.is_iso or not length(out.values) or not has_one_value(to_numpy(out.values)):
         return selected
-    return Tensor._from_storage(out.with_values(spread(s.values[:1], length(out.values)), s.fill_value))
+    return Tensor._from_storage(out.with_values(spread(out.values[:1], length(out.values)), s.fill_value))
 
 
 def _prepared_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
