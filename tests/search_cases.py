@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from search_chains import chains
-from search_formats import BATCHES, DTYPES, array, extents, random_format, tensor
+from search_formats import BATCHES, DTYPES, array, extents, laid, random_format, tensor
 from search_gradients import gradients
 from search_masked import masked
 from search_oracle import Case
@@ -41,6 +41,7 @@ from search_routes import (
     rounded,
 )  # fmt: skip
 from search_state import assignment, exchange, in_place, key
+from search_views import views
 
 import openwork as ow
 from openwork.format.levels import LEVEL_FORMATS, compressed
@@ -136,7 +137,10 @@ class Draw:
         dtype = dtype or self.dtype
         dtype = "int16" if self.library != "numpy" and dtype in ("uint16", "uint64") else dtype
         a = array(self.rng, shape, dtype, self.tame)
-        x: Any = torch.from_numpy(a.copy()) if self.library == "torch" else a
+        x: Any = laid(self.rng, torch.from_numpy(a) if self.library == "torch" else a, repeated=True)
+        if self.library == "mixed":
+            x = np.asarray(x, x.dtype.newbyteorder("="))
+        a = np.array(x, a.dtype)
         self.inputs.append(a.tolist())
         self.pairs.append((x, a))
         self.dimensions.append("operands: dense array")
@@ -471,7 +475,7 @@ def again(d: Draw) -> Case:
 
 KINDS = (
     (unary, 2), (binary, 8), (merged, 4), (reduction, 5), (indexing, 7), (shaping, 7), (arguments, 5), (conversion, 9), (chain, 3), (cast, 2),
-    (product, 6), (exchange, 6), (batches, 2), (assignment, 5), (in_place, 2), (rest, 7), (notation, 4), (semirings, 2), (masked, 9), (gradients, 5), (chains, 5), (again, 6),
+    (product, 6), (exchange, 6), (batches, 2), (assignment, 5), (in_place, 2), (rest, 7), (notation, 4), (semirings, 2), (masked, 9), (gradients, 5), (chains, 5), (again, 6), (views, 6),
 )  # fmt: skip
 
 

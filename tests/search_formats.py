@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from matrix import FORMATS
+from views import LAYOUTS, REPEATED, TORCH_LAYOUTS, numpy_view, torch_view
 
 import openwork as ow
 
-__all__ = ["BATCHES", "DTYPES", "array", "awkward", "extents", "random_format", "tensor"]
+__all__ = ["BATCHES", "DTYPES", "array", "awkward", "extents", "laid", "random_format", "tensor"]
 
 Array = np.ndarray[Any, Any]
 LEVELS = (
@@ -118,7 +119,18 @@ def array(rng: random.Random, shape: tuple[int, ...], dtype: str, tame: bool, fi
     return np.array(flat, dtype).reshape(shape)
 
 
+def laid(rng: random.Random, x: Any, share: float = 0.6, repeated: bool = False) -> Any:
+    """An array of either library as people have them, a part of a table, say; `repeated`: with other elements too."""
+    if rng.random() > share or (not isinstance(x, np.ndarray) and not x.ndim):
+        return x
+    if not isinstance(x, np.ndarray):
+        return torch_view(x, rng.choice((*TORCH_LAYOUTS, *REPEATED * repeated)))
+    return numpy_view(x, rng.choice((*LAYOUTS, *REPEATED * repeated)))
+
+
 def extents(rng: random.Random, rank: int) -> tuple[int, ...]:
+    if rank <= 2 and rng.random() < 0.06:  # rows that are packed, copied for the cache, or read in register tiles
+        return tuple(rng.choice((8, 24, 40, 64, 72)) for _ in range(rank))
     return tuple(rng.choice((0, 1, 1, 2, 3, 4, 5, 7)) for _ in range(rank))
 
 
@@ -134,14 +146,15 @@ def tensor(rng: random.Random, dense: Array, fill: Any, format: ow.Format, tame:
             places = np.concatenate([places, places[:1]])
             values = np.concatenate([values, values[:1] * 0 + 1])
             values[0] -= 1
-        start = ow.sparse_coo_tensor(places.T.reshape(dense.ndim, len(places)), values, dense.shape)
-        if len(np.unique(places, axis=0)) == len(places) and np.signbit(values.real).any() and not tame:
+        places = laid(rng, places.T.reshape(dense.ndim, len(places)))
+        start = ow.sparse_coo_tensor(places, laid(rng, values), dense.shape)
+        if len(np.unique(places, axis=1).T) == places.shape[1] and np.signbit(values.real).any() and not tame:
             start = start.coalesce()  # sums of a nonunique format begin at +0.0
     else:
-        start = ow.asarray(dense, format="coo" if dense.ndim else None, fill_value=fill)
+        start = ow.asarray(laid(rng, dense), format="coo" if dense.ndim else None, fill_value=fill)
     try:
         made = start.asformat(format)
     except (ow.FormatError, ow.UnsupportedError, ow.ShapeError):
         return start
     signed = made.dtype.kind in "fc" and not made.format.is_unique  # a zero among duplicates has no sign
-    return made.with_values(made.values + 0) if signed else made
+    return made.with_values(laid(rng, made.values + 0 if signed else made.values, 1 if signed else 0.2))

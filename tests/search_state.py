@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from search_formats import array
+from search_formats import array, laid
 from search_oracle import Case, Failed
 from search_routes import is_torch, name_of, onto_torch
 
@@ -39,11 +39,12 @@ def key(rng: random.Random, shape: tuple[int, ...]) -> Any:
             parts.append([rng.randint(-n, n - 1) for _ in range(rng.randint(1, 4))] if n else slice(None))
         elif kind < 0.76:
             rows = [[rng.randint(-n, max(n - 1, -n)) for _ in range(2)] for _ in range(rng.randint(1, 2))]
-            parts.append(np.array(rows) if n else slice(None))
+            parts.append(laid(rng, np.array(rows)) if n else slice(None))
         elif kind < 0.84:
             several = rng.randint(1, dims - at)
             sizes = shape[at : at + several]
-            parts.append(np.array([rng.random() < 0.4 for _ in range(int(np.prod(sizes)))], bool).reshape(sizes))
+            mask = np.array([rng.random() < 0.4 for _ in range(int(np.prod(sizes)))], bool).reshape(sizes)
+            parts.append(laid(rng, mask))
             at += several - 1
         elif kind < 0.92:
             parts.append(slice(None, None, -1))
@@ -77,7 +78,9 @@ def assignment(d: Any) -> Case:
             u = ow.asarray(v, format="coo" if v.ndim else None)
             u = onto_torch(u, dtype) if is_torch(t) else u
         elif is_torch(t):
-            u = torch.from_numpy(v).to(getattr(torch, dtype))
+            u = laid(rng, torch.from_numpy(v).to(getattr(torch, dtype)))
+        else:
+            u = laid(rng, v)
     if dtype == "bfloat16":
         v = torch.from_numpy(np.array(v, a.dtype)).bfloat16().float().numpy()
     d.inputs += [np.asarray(v).tolist(), type(u).__name__]

@@ -16,6 +16,7 @@ import search_oracle
 import torch
 from search_oracle import Case, Masked, run
 from search_routes import Want
+from views import LAYOUTS, REPEATED, TORCH_LAYOUTS, numpy_view, torch_view
 
 import openwork as ow
 
@@ -134,3 +135,30 @@ def test_the_command() -> None:
     root = Path(__file__).resolve().parents[1]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)
     assert done.stdout.endswith("agrees\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("shape", [(5,), (6, 5), (2, 3, 4)])
+def test_views_hold_the_elements_and_lie_elsewhere(shape: tuple[int, ...]) -> None:
+    a = np.arange(float(np.prod(shape))).reshape(shape)
+    for how in LAYOUTS:
+        x = numpy_view(a, how)
+        np.testing.assert_array_equal(x, a)
+        packed = x.flags.c_contiguous and x.flags.writeable and x.ctypes.data % 64 == 0 and x.dtype.isnative
+        assert not packed or len(shape) == 1
+    for how in TORCH_LAYOUTS:
+        y = torch_view(torch.from_numpy(a), how)
+        np.testing.assert_array_equal(y.numpy(), a)
+        assert not y.is_contiguous() or y.storage_offset() or len(shape) == 1
+    for how in REPEATED if len(shape) > 1 else ():
+        for z in (numpy_view(a, how), torch_view(torch.from_numpy(a), how).numpy()):
+            assert z.shape == shape
+            assert len(np.unique(z)) < a.size
+
+
+def test_the_search_has_wide_operands_and_views() -> None:
+    rng = search_cases.random.Random(0)
+    drawn = [search_cases.extents(rng, 2) for _ in range(400)]
+    assert sum(max(shape) >= 24 for shape in drawn) > 10
+    whole = np.arange(12.0).reshape(4, 3)
+    seen = {search_cases.laid(rng, whole, repeated=True).strides for _ in range(200)}
+    assert len(seen) > 8
