@@ -13,6 +13,7 @@ from ..integers import extents, integer
 from ..interop.sources import asarray
 from ..interruptible import LONG, whole
 from ..runtime.overrides import is_long
+from ..storage.buffers import numpy_dtype
 from ..tensor.one_library import in_library
 from ..tensor.tensor import Tensor
 from .binary import matlab, parquet, petsc
@@ -349,7 +350,9 @@ def _write(
     path: Path_, t: Any, kind: str, masked: bool, symmetry: str, comment: str, compress: bool, progress: Progress | None
 ) -> None:
     """`write`, after its arguments were checked."""
-
+    for x in t.values() if isinstance(t, Mapping) else (t,):
+        if str(x.dtype).endswith("bfloat16"):
+            numpy_dtype("bf16")  # files are written from NumPy's arrays: the error where there are none
     if masked:
         write_masked(path, t, kind, compress, progress)
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ops.indexing.index import index
-from ..storage.buffers import to_numpy
+from ..storage.buffers import host_values, to_numpy
 from .forms import layout_name
 from .structure import pattern
 
@@ -47,7 +47,7 @@ def _arrays(m: MaskedTensor, keep: list[list[int] | None] | None) -> tuple[Any, 
         if places is not None:
             t = index(t, (*(slice(None),) * d, np.array(places)))
     marks = pattern(t._storage)
-    return to_numpy(marks.to_dense()).reshape(_shape(t, m)), to_numpy(t.to_dense()).reshape(_shape(t, m))
+    return to_numpy(marks.to_dense()).reshape(_shape(t, m)), host_values(t.to_dense()).reshape(_shape(t, m))
 
 
 def _shape(t: Any, m: MaskedTensor) -> tuple[int, ...]:

@@ -18,8 +18,9 @@ from ..compiler.selection import MORE, first_kernel, order_kernel, rank_kernel
 from ..format import format as parse
 from ..format.expression import Dim
 from ..format.format import Format, Level
+from ..runtime.conversion.assembly import full
 from ..runtime.conversion.remap import on_host
-from ..storage.buffers import as_array, flat, is_torch, length, numpy_dtype, scalar_of, to_numpy
+from ..storage.buffers import as_array, flat, is_torch, length, scalar_of, to_numpy
 from ..storage.recorded import bare
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -123,7 +124,7 @@ class Rows:
         """Run a kernel over the rows, in ranges of about equal numbers of elements."""
         values = bare(self.values) if is_torch(self.values) else self.values
         scalar = scalar_of(values)
-        fill = as_array(np.full(1, self.fill, numpy_dtype(scalar)), like=values)
+        fill = full(1, scalar, self.fill, values)
         dense, nothing = self.pos is None, np.zeros(1, np.int64)
         pos, crd = (nothing if x is None else x for x in (self.pos, self.crd))
         long = self._longest() >= 1 << 32

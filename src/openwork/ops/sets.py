@@ -223,7 +223,7 @@ def _distinct(t: Tensor) -> _Distinct:
     stored = Tensor._from_dense(t.to_dense())._storage if dense else t.asformat(coo(t.ndim))._storage
     values, absent = plain_values(stored.values), t.size - length(stored.values)
     extra = min(absent, 1) if t.fill_value == t.fill_value else absent
-    fill = plain_values(as_array(np.full(extra, t.fill_value)), stored.scalar) if extra else values[:0]
+    fill = np.full(extra, t.fill_value, values.dtype) if extra else values[:0]
     _, first, which, many = np.unique(
         np.concatenate([values, fill.astype(values.dtype)]),
         return_index=True, return_inverse=True, return_counts=True, equal_nan=False,

@@ -14,7 +14,7 @@ from ..ir.types import COMPLEX
 from ..late import late
 from ..runtime.operation import namespace, operation
 from ..runtime.promote import promote
-from ..storage.buffers import as_array, cast, is_torch, length, to_numpy
+from ..storage.buffers import as_array, cast, host_values, is_torch, length, to_numpy
 from ..storage.recorded import bare, outside
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -264,10 +264,10 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     if not t.ndim:
         raise ShapeError("nonzero: a tensor of rank 0 has no coordinates\n  help: reshape it to (1,)")
     if t.format.is_dense:
-        coordinates: Any = np.nonzero(to_numpy(t.to_dense()))
+        coordinates: Any = np.nonzero(host_values(t.to_dense()))
         return tuple(Tensor._from_dense(_as_index(np.ascontiguousarray(c), t)) for c in coordinates)
     s = t.asformat(coo(t.ndim))._storage
-    values, crd = to_numpy(s.values), [to_numpy(c) for c in s.crd if c is not None]
+    values, crd = host_values(s.values), [to_numpy(c) for c in s.crd if c is not None]
     if t.fill_value == 0:
         nonzeros = np.flatnonzero(values != 0)
         coordinates = [c[nonzeros].astype(np.int64) for c in crd]
@@ -349,7 +349,8 @@ class Fibres:
         s, pos = self.storage, self.starts()
         rows = Rows(s.values, pos, None, len(pos) - 1, self.extent, s.fill_value)
         order = rows.order(descending, ranks)
-        values, fill = plain_values(s.values)[order], plain_values(np.asarray([s.fill_value]), s.scalar)[0]
+        values = plain_values(s.values)[order]
+        fill = values.dtype.type(s.fill_value)
         if descending:
             after, same = (values < fill) | ((fill != fill) & (values == values)), values == fill
         else:

@@ -16,7 +16,7 @@ from operator import attrgetter
 import numpy as np
 
 from .. import tuning
-from ..storage.buffers import Array, as_array, length, to_numpy
+from ..storage.buffers import Array, as_array, host_values, length, to_numpy
 from ..storage.recorded import is_recorded
 from ..storage.storage import Storage
 from ..storage.structure import Structure, keep
@@ -122,7 +122,7 @@ def _learn(
     moved = compute(operands)
     if moved.shape != result.shape or moved.format != result.format or moved.fill_value != result.fill_value:
         return
-    places = to_numpy(moved.values).real.astype(np.int64) - 1
+    places = host_values(moved.values).real.astype(np.int64) - 1
     if len(places) != length(result.values) or (places < 0).any():
         return
     joined = np.concatenate([to_numpy(s.values) for s in storages])

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from .. import tuning
-from ..storage.buffers import Array, as_array, cast, is_contiguous, length, to_numpy
+from ..storage.buffers import Array, as_array, cast, host_values, is_contiguous, length, to_numpy
 from ..storage.recorded import bare, is_dual, is_transformed
 from ..storage.storage import Storage
 from ..storage.structure import Structure, keep
@@ -144,7 +144,7 @@ def _learnt(s: Storage, result: Storage, compute: Callable[[Storage], Storage]) 
     same = moved.shape == result.shape and moved.format == result.format and moved.fill_value == result.fill_value
     if not same or result.fill_value != s.fill_value or length(moved.values) != length(result.values):
         return NEVER
-    numbers_moved = to_numpy(moved.values)
+    numbers_moved = host_values(moved.values)
     places = numbers_moved.real.astype(np.int64) - 1
     holes = np.flatnonzero(places < 0)
     if len(holes) and not length(s.values):

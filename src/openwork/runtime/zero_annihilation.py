@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import tuning
 from ..codegen import cache, pool
-from ..storage.buffers import Array, address, is_unrecorded, scalar_of, to_numpy
+from ..storage.buffers import Array, address, host_values, is_unrecorded, scalar_of
 from ..storage.recorded import bare
 
 __all__ = ["FEW", "FINITE", "bounded", "vdot"]
@@ -47,7 +47,7 @@ def bounded(values: Array, limit: float) -> bool:
     x = values
     if type(values) is not np.ndarray:
         plain = is_unrecorded(values) and scalar_of(values) != "bf16"
-        x = values.numpy() if plain else to_numpy(bare(values, all_of_batch=True), detach=True)
+        x = values.numpy() if plain else host_values(bare(values, all_of_batch=True))
     is_short = x.dtype is _F64 and len(x) <= FEW
     if is_short and math.sqrt(vdot(x, x)) <= limit:  # `dot` would warn of overflow
         return True

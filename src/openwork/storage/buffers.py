@@ -44,6 +44,8 @@ __all__ = [
     "dtype_of",
     "empty",
     "flat",
+    "host_dtype",
+    "host_values",
     "is_array",
     "is_contiguous",
     "is_dtype",
@@ -149,6 +151,29 @@ def numpy_dtype(scalar: str) -> np.dtype[Any]:
         raise DTypeError("NumPy has no bfloat16\n  help: pip install ml_dtypes, or use torch buffers") from error
     dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
     return dtype
+
+
+@cache
+def _bf16_bits() -> np.dtype[Any]:
+    """ml_dtypes' bfloat16; without it a type of its bits, which NumPy moves as they are and refuses to compute with."""
+    try:
+        return numpy_dtype("bf16")
+    except DTypeError:
+        bits: np.dtype[Any] = np.dtype("V2")
+        _scalars[bits] = "bf16"
+        return bits
+
+
+def host_values(x: Array) -> np.ndarray[Any, Any]:
+    """`x` as a NumPy array to compute with, detached: its memory, of bfloat16 without ml_dtypes a copy in float32."""
+    if is_torch(x) and scalar_of(x) == "bf16" and _bf16_bits().kind == "V":
+        x = bare(x, all_of_batch=True).float()
+    return to_numpy(x, detach=True)
+
+
+def host_dtype(scalar: str) -> np.dtype[Any]:
+    """The dtype that `host_values` has of a scalar type."""
+    return numpy_dtype("f32" if scalar == "bf16" and _bf16_bits().kind == "V" else scalar)
 
 
 @cache
@@ -358,6 +383,8 @@ def as_array(obj: object, scalar: str | None = None, like: Array | None = None) 
             x = x.copy()
     if like is not None and library_of(like) != library_of(x):
         x = to_numpy(x) if isinstance(like, np.ndarray) else _from_numpy(x, like)
+        if type(x) is np.ndarray and x.dtype.kind == "V":
+            numpy_dtype("bf16")  # the error of a buffer of NumPy's that would be one of bits
     return x if scalar is None else cast(x, scalar)
 
 
@@ -393,7 +420,7 @@ def to_numpy(x: Array, *, detach: bool = False) -> np.ndarray[Any, Any]:
         refuse_recorded(x)
     x = bare(x)
     if str(x.dtype) == "torch.bfloat16":
-        return _shared(x.view(torch_module().int16)).view(numpy_dtype("bf16"))
+        return _shared(x.view(torch_module().int16)).view(_bf16_bits())
     with outside():
         return _shared(x)
 

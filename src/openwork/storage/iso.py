@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary, finalize
 import numpy as np
 
 from ..faults import reach
-from .buffers import Array, as_array, length, numpy_dtype, scalar_of, to_numpy, torch_dtype
+from .buffers import Array, as_array, length, numpy_dtype, scalar_of, to_numpy, torch_dtype, torch_module
 from .recorded import bare, is_recorded
 
 __all__ = ["alive", "has_one_value", "is_iso", "lent", "repeated", "spread"]
@@ -101,7 +101,10 @@ def repeated(number: Any, scalar: str, n: int, like: Array) -> Array:
     Read-only where it is NumPy's. Raises MemoryError where there are not as many addresses.
     """
     reach("allocate")
-    element = np.asarray(number, numpy_dtype(scalar)).reshape(1)
+    if scalar == "bf16" and not isinstance(like, np.ndarray):
+        element = to_numpy(torch_module().full((1,), number, dtype=torch_dtype(scalar)))
+    else:
+        element = np.asarray(number, numpy_dtype(scalar)).reshape(1)
     if n * element.itemsize > _MOST_ADDRESSES:
         raise MemoryError(f"no addresses for {n:,} equal elements of {element.dtype}")
     if isinstance(like, np.ndarray):

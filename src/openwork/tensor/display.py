@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..storage.buffers import Array, is_torch, length, to_numpy
+from ..storage.buffers import Array, host_values, is_torch, length
 from ..storage.specified import coordinates
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _buffer_text(buffer: Array) -> str:
 
 
 def _host(buffer: Array) -> np.ndarray[Any, Any]:
-    return to_numpy(buffer.detach().cpu()) if is_torch(buffer) else buffer
+    return host_values(buffer.detach().cpu()) if is_torch(buffer) else buffer
 
 
 def _item_text(x: Any) -> str:

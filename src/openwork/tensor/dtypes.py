@@ -187,8 +187,8 @@ class finfo:
         if scalar not in (*FLOATS, *COMPLEX):
             raise DTypeError(f"finfo: {type} is no floating-point dtype\n  help: iinfo() is for integers")
         real = {"c64": "f32", "c128": "f64"}.get(scalar, scalar)
-        self.dtype: Any = numpy_dtype(real)
-        limits: Any = np.finfo(self.dtype) if real != "bf16" else _bfloat16()
+        limits: Any = np.finfo(numpy_dtype(real)) if real != "bf16" else _bfloat16()
+        self.dtype: Any = limits.dtype if real == "bf16" else numpy_dtype(real)
         self.bits = int(limits.bits)
         self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
         self.smallest_normal = float(limits.smallest_normal)
@@ -198,8 +198,11 @@ class finfo:
 
 
 def _bfloat16() -> Any:
-    import ml_dtypes
-
+    """The limits of bfloat16 by ml_dtypes, or by torch."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        return torch_module().finfo(torch_dtype("bf16"))
     return ml_dtypes.finfo(ml_dtypes.bfloat16)
 
 

@@ -78,7 +78,7 @@ class Exports:
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The dense NumPy array; a view where the format is dense."""
         dense: np.ndarray[Any, Any] = buffers.to_numpy(self.to_dense(), detach=True)
-        return dense
+        return dense if dense.dtype.kind != "V" else dense.view(buffers.numpy_dtype("bf16"))  # or the error of that
 
     todense = to_numpy
     toarray = to_numpy

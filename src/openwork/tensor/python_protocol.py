@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DTypeError, ShapeError
 from ..integers import integer
-from ..storage.buffers import is_torch
+from ..storage.buffers import host_values, is_torch
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -51,7 +51,7 @@ class PythonProtocol:
             raise ShapeError(
                 f"item: expected a tensor of one element; got shape {me.shape}\n  help: index it, or to_numpy()"
             )
-        return me.to_numpy().reshape(-1)[0].item()
+        return host_values(me.to_dense()).reshape(-1)[0].item()
 
     def _at(self, operation: str, place: tuple[Any, ...]) -> Any:
         """The element at coordinates, or at one place of the row-major order."""

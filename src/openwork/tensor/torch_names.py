@@ -12,7 +12,7 @@ from ..integers import AxisError, ExtentError, extents, integer
 from ..late import late
 from ..namespaces import hint
 from ..runtime.gradient_hook import rule
-from ..storage.buffers import is_torch, length
+from ..storage.buffers import host_values, is_torch, length
 from ..storage.storage import Storage
 from .inplace import assign_result, make_writable
 from .numpy_names import array_method
@@ -162,7 +162,7 @@ class TorchNames:
 
     def tolist(self) -> Any:
         """The elements as nested lists."""
-        return _me(self).to_numpy().tolist()
+        return host_values(_me(self).to_dense()).tolist()
 
     def narrow(self, dim: int, start: int, length: int) -> Tensor:
         """`length` coordinates of a dimension from `start` on."""

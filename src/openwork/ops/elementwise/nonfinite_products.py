@@ -10,7 +10,7 @@ from ...errors import UnsupportedError
 from ...interop.sources import asarray
 from ...runtime.values import apply
 from ...runtime.zero_annihilation import FINITE, PARTS, bounded
-from ...storage.buffers import cast, is_torch, numpy_dtype, to_numpy
+from ...storage.buffers import cast, host_dtype, host_values, is_torch
 from ...storage.recorded import bare, is_batched
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
@@ -28,7 +28,7 @@ def add_nonfinite(op: str, result: Storage, zero: str, array: Any) -> Storage:
     Raises UnsupportedError where the dense operand is a batch of `torch.func.vmap` and there are such elements.
     """
     batch = is_torch(array) and is_batched(array)
-    dense = to_numpy(bare(array, all_of_batch=True) if batch else array, detach=True)
+    dense = host_values(bare(array, all_of_batch=True) if batch else array)
     if result.scalar not in ("f16", "bf16", *PARTS) or 0 in result.shape:
         return result
     if op == "mul":
@@ -38,7 +38,7 @@ def add_nonfinite(op: str, result: Storage, zero: str, array: Any) -> Storage:
         if np.shares_memory(flat, dense) and bounded(flat, FINITE):
             return result
     with np.errstate(all="ignore"):
-        others = apply(op, np.zeros((), numpy_dtype(zero)), dense)
+        others = apply(op, np.zeros((), host_dtype(zero)), dense)
     if not np.any(others != 0):
         return result
     if batch:

@@ -107,7 +107,7 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     operand = _broadcastable_values(values, t, selection)
     if t.format.is_dense:
         host = np.array(dense_array(t))
-        host[host_key(key)] = operand.to_numpy()
+        host[host_key(key)] = buffers.to_numpy(operand.to_dense(), detach=True)
         return from_dense_array(host, t)
     if 0 in selection.shape:
         return t.clone()
@@ -132,10 +132,10 @@ def combine(t: Tensor, key: Any, values: Any, op: str | np.ufunc) -> Tensor:
     ufunc = op if isinstance(op, np.ufunc) else UFUNCS[op]
     operand = None if ufunc.nin == 1 else _broadcastable_values(values, t, selection)
     if t.format.is_dense:
-        host = np.array(dense_array(t))
+        host = np.array(buffers.host_values(t.to_dense()))
         with np.errstate(all="ignore"):
-            _apply_at(ufunc, host, host_key(key), () if operand is None else (operand.to_numpy(),))
-        return from_dense_array(host, t)
+            _apply_at(ufunc, host, host_key(key), () if operand is None else (buffers.host_values(operand.to_dense()),))
+        return from_dense_array(host, t).astype(t.dtype, copy=False)
     if 0 in selection.shape:
         return t.clone()
     if ufunc is np.add and operand is not None and not t.fill_value:
@@ -173,9 +173,10 @@ def _combine_by_elements(t: Tensor, selection: Selection, operand: Tensor | None
     selection_of_distinct = Selection(broadcast=(count,), has_arrays=True, axes=[Axis(array=0)], shape=(count,))
     selection_of_distinct.groups = [Group(coordinates, (0,), (count,))]
     gathered = index_selection(t, selection_of_distinct)
-    current = np.array(gathered.to_numpy())
+    current = np.array(buffers.host_values(gathered.to_dense()))
     with np.errstate(all="ignore"):
-        arguments = () if operand is None else (np.broadcast_to(operand.to_numpy(), selection.shape).reshape(-1),)
+        values = [] if operand is None else [buffers.host_values(operand.to_dense())]
+        arguments = tuple(np.broadcast_to(v, selection.shape).reshape(-1) for v in values)
         _apply_at(ufunc, current, group.reshape(-1), arguments)
     return assign(t, tuple(coordinates[d] for d in range(t.ndim)), _keeping_stored(current, gathered))
 
@@ -236,11 +237,11 @@ def _broadcastable_values(values: Any, t: Tensor, selection: Selection) -> Tenso
             f"could not broadcast input array from shape {values.shape} into shape {shape}\n"
             "  help: the value's extents agree with those of the elements set, or are 1"
         )
-    if v._storage.scalar != scalar:
-        v = v.astype(buffers.dtype_of(scalar, v.values))
     if v._storage.library != t._storage.library:
         like = t.values
         v = Tensor._from_storage(v._storage.mapped(lambda b: buffers.as_array(b, like=like)))
+    if v._storage.scalar != scalar:
+        v = v.astype(buffers.dtype_of(scalar, v.values))
     return v
 
 
@@ -272,7 +273,7 @@ def _elements_to_store(v: Tensor, fill: Any, limit: int) -> Storage | None:
     A sparse v of another fill value has to store all its elements: `limit` of them at most.
     """
     if not v.ndim:
-        value = v.to_numpy()[()].item()
+        value = v.item()
         if _equal_or_both_nan(value, fill):
             return None
         return v._storage if v.format.is_dense else v.asformat(parse("() -> ()"))._storage

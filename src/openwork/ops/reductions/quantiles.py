@@ -15,7 +15,7 @@ from ...caller import warn
 from ...errors import DTypeError, UnsupportedError
 from ...interop.sources import asarray
 from ...runtime.operation import namespace, operation
-from ...storage.buffers import as_array, is_torch, numpy_dtype, to_numpy
+from ...storage.buffers import as_array, host_dtype, is_torch, to_numpy
 from ...tensor.dtypes import isdtype
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
@@ -105,7 +105,7 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
     if to_float64 and not takes_elements:
         t = t.astype(np.result_type(np.float64) if t._storage.library == "numpy" else "float64", copy=False)
     elif not to_float64:
-        weights = weights.astype(numpy_dtype(t._storage.scalar))
+        weights = weights.astype(host_dtype(t._storage.scalar))
     if not weights.ndim:
         sparse = reduced_fibres(
             t, axes, keepdims, lambda rows, over: _quantile(rows, q, over, method, False, operation, skip)

@@ -16,7 +16,17 @@ from ...ir.types import COMPLEX
 from ...runtime.outer_ranges import outer_ranges, ranges_of
 from ...runtime.overrides import answering
 from ...runtime.promote import accumulator
-from ...storage.buffers import as_array, cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of, to_numpy
+from ...storage.buffers import (
+    as_array,
+    cast,
+    dtype_of,
+    host_dtype,
+    host_values,
+    is_torch,
+    scalar_name,
+    scalar_of,
+    to_numpy,
+)
 from ...storage.storage import LARGEST, Storage
 from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
@@ -102,7 +112,7 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool, skip_nan: b
 def _without_nan(op: str, s: Storage) -> Storage:
     """A storage with the last that `op` takes in place of NaN."""
     last = math.inf if op == "min" else -math.inf
-    values = to_numpy(s.values, detach=True)
+    values = host_values(s.values)
     fill = last if s.fill_value != s.fill_value else s.fill_value
     return s.with_values(as_array(np.where(np.isnan(values), values.dtype.type(last), values), like=s.values), fill)
 
@@ -133,7 +143,7 @@ def _to_library(array: np.ndarray[Any, Any], t: Tensor) -> Any:
 
 
 def _arg_dense(op: str, t: Tensor, axis: int | None) -> np.ndarray[Any, Any]:
-    return np.asarray((np.argmin if op == "min" else np.argmax)(to_numpy(t.to_dense(), detach=True), axis=axis))
+    return np.asarray((np.argmin if op == "min" else np.argmax)(host_values(t.to_dense()), axis=axis))
 
 
 def extremes(
@@ -146,7 +156,7 @@ def extremes(
     scalar = t._storage.scalar
     compute_scalar = {"bool": "u8", "f16": "f32", "bf16": "f32"}.get(scalar, scalar)
     rows = math.prod(t.shape[d] for d in kept_dims)
-    best = np.zeros(rows, numpy_dtype(compute_scalar))
+    best = np.zeros(rows, host_dtype(compute_scalar))
     first, free = np.full(rows, -1, np.int64), np.zeros(rows, np.int64)
     for dim, begin, part in _ascending_ranges(t, axes):
         coo = Tensor._from_storage(_without_nan(op, part) if skip_nan else part).coalesce()
@@ -155,7 +165,7 @@ def extremes(
         crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
         if begin:
             crd[dim] = crd[dim].astype(np.int64) + begin
-        values = to_numpy(cast(coo.values, compute_scalar), detach=True)
+        values = host_values(cast(coo.values, compute_scalar))
         key = _linearize([crd[d] for d in kept_dims], [t.shape[d] for d in kept_dims], len(values))
         crd_along = crd[axes[0]] if len(axes) == 1 else _linearize(crd, list(t.shape), len(values))
         kernel = _kernel(op, scalar_of(crd_along), compute_scalar)

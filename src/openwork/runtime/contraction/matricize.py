@@ -20,7 +20,7 @@ from ...errors import UnsupportedError
 from ...format import coo
 from ...format import format as parse
 from ...interruptible import repeat
-from ...storage.buffers import Array, as_array, length, to_numpy
+from ...storage.buffers import Array, as_array, cast, host_dtype, length, to_numpy
 from ...storage.storage import Storage
 from ..conversion.convert import convert
 from .spgemm import Rows
@@ -158,7 +158,7 @@ def fold(m: Rows, rows: Sequence[int], columns: Sequence[int], scalar: str, fill
 def scalar_storage(values: Array, scalar: str, fill: Any, like: Array) -> Storage:
     """A tensor of rank 0 of one value, or of none."""
     if not length(values):
-        values = as_array(np.array([fill], to_numpy(values).dtype), like=like)
+        values = cast(as_array(np.array([fill], host_dtype(scalar)), like=like), scalar)
     return Storage((), parse("() -> ()"), scalar, fill, (), (), values)
 
 

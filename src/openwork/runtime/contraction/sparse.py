@@ -187,7 +187,7 @@ def _fold(m: Rows, rows: Sequence[int], columns: Sequence[int], semiring: Semiri
     scalar = semiring.result(promote(tuple(s.scalar for s in operands), operands[0].library))
     zero = python_scalar(semiring.add.identity_of(scalar), scalar)
     if scalar_of(to_numpy(m.values)) != scalar:
-        m = replace(m, values=cast(m.values, scalar))
+        m = replace(m, values=to_numpy(cast(as_array(m.values, like=like), scalar)))
     if len(rows) == len(columns) == 1:
         plain = as_csr(m, (rows[0], columns[0]), scalar, zero, like)
         if plain is not None:
