@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+import openwork as ow
+
 MODULES = (
     "openwork", "openwork.compat.pydata_sparse", "openwork.compat.scipy_sparse", "openwork.dask", "openwork.decomposition", "openwork.graph", "openwork.io", "openwork.lib.stride_tricks",
     "openwork.linalg", "openwork.masked", "openwork.nn", "openwork.plot", "openwork.torch",
@@ -75,3 +77,51 @@ def test_nothing_public_changed_unseen(update_golden: bool) -> None:
     want, got = FILE.read_text(encoding="utf-8").splitlines(), text.splitlines()
     changed = [f"- {n}" for n in want if n not in got] + [f"+ {n}" for n in got if n not in want]
     assert text.splitlines() == want, "\n".join(changed)
+
+
+MANY = {
+    "*arrays", "*arrays_and_dtypes", "*axes", "*expressions", "*extents", "*operands", "*place", "*shape", "*shapes", "*sizes",
+    "explain(*args)", "evaluate(**tensors)",
+}  # fmt: skip
+"""Arguments of which there may be any number, all of one kind."""
+OWN = [m for m in MODULES if "compat" not in m]  # those have the signatures of SciPy and pydata/sparse
+CONSTRUCTORS = {"Tensor.__init__", "MaskedTensor.__init__"}
+"""Classes that are not called: they take anything and name the functions that make one."""
+
+
+@pytest.mark.parametrize("module", OWN)
+def test_a_signature_names_its_arguments(module: str) -> None:
+    pytest.importorskip("torch")
+    unnamed = []
+    for name, value in public(import_module(module)):
+        try:
+            parameters = inspect.signature(value).parameters.values()
+        except (ValueError, TypeError):
+            continue
+        for p in parameters:
+            if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
+                text = str(p.replace(annotation=p.empty))
+                if not {text, f"{name}({text})"} & MANY and name not in CONSTRUCTORS:
+                    unnamed.append(f"{name}({text})")
+    assert not unnamed
+
+
+@pytest.mark.parametrize("module", OWN)
+def test_a_misspelt_keyword_is_named(module: str) -> None:
+    pytest.importorskip("torch")
+    wrong = []
+    for name, value in public(import_module(module)):
+        if "." in name or inspect.isclass(value) or name == "evaluate":  # whose keywords are the caller's names
+            continue
+        parameters = inspect.signature(value).parameters.values()
+        places = sum(p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters)
+        try:
+            value(*[ow.eye(2)] * places, qqqqq=1)
+        except TypeError as error:
+            if "qqqqq" not in str(error):
+                wrong.append(f"{name}: {error}")
+        except Exception as error:
+            wrong.append(f"{name}: {error!r}")
+        else:
+            wrong.append(name)
+    assert not wrong

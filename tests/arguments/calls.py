@@ -203,6 +203,34 @@ if find_spec("torch"):
         "nn.prune": _call(torch.nn.Linear(4, 4), amount=0.5),
     }
 
+_STOPS: dict[str, Any] = {"rtol": 0.5, "atol": 0.5, "maxiter": 50}
+_ARPACK: dict[str, Any] = {"ncv": 6, "maxiter": 200, "tol": 0.5}
+_PIVOTS: dict[str, Any] = {"relax": 2, "panel_size": 2, "diag_pivot_thresh": 0.5}
+_LEAST: dict[str, Any] = {"atol": 0.5, "btol": 0.5, "conlim": 1e4}
+_SOLVERS: dict[str, tuple[Call, dict[str, Any]]] = {
+    **{name: (_call(square(), np.ones(7)), _STOPS) for name in ("bicg", "bicgstab", "cg", "cgs", "qmr", "tfqmr")},
+    "gcrotmk": (_call(square(), np.ones(7)), {**_STOPS, "m": 5, "k": 5}),
+    "gmres": (_call(square(), np.ones(7)), {**_STOPS, "restart": 5}),
+    "lgmres": (_call(square(), np.ones(7)), {**_STOPS, "inner_m": 5, "outer_k": 2}),
+    "minres": (_call(square(), np.ones(7)), {"rtol": 0.5, "shift": 0.0, "maxiter": 50}),
+    "lsmr": (_call(square(), np.ones(7)), {**_LEAST, "maxiter": 50}),
+    "lsqr": (_call(square(), np.ones(7)), {**_LEAST, "iter_lim": 50}),
+    **{name: (_call(square(), k=2, v0=np.ones(7)), _ARPACK) for name in ("eigs", "eigsh", "svds")},
+    "pca": (_call(square(), k=2, v0=np.ones(7)), {"maxiter": 200, "tol": 0.5}),
+    "factorized": (_call(square()), _PIVOTS),
+    "splu": (_call(square()), _PIVOTS),
+    "spilu": (_call(square()), {**_PIVOTS, "drop_tol": 0.5, "fill_factor": 4.0}),
+    "lobpcg": (
+        _call(square(), np.eye(7, 1) + 0.1, tol=50.0),
+        {"maxiter": 5, "verbosityLevel": 0, "restartControl": 20, "tol": 50.0},
+    ),
+}
+_ORDINARY |= {
+    f"linalg.{name} {key}": (args, {**kwargs, key: value})
+    for name, ((args, kwargs), options) in _SOLVERS.items()
+    for key, value in options.items()
+}
+_ORDINARY["Tensor.reshape shape"] = _call(a(), shape=(3, 2))
 OPTIONS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "linalg.cg": (_call(square(), np.ones(7)), ("maxiter",)),
     "linalg.gmres": (_call(square(), np.ones(7)), ("maxiter", "restart")),

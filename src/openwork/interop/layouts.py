@@ -400,7 +400,11 @@ def sparse_compressed_tensor(
     size: Sequence[int] | None = None,
     *,
     layout: object,
-    **options: Any,
+    dtype: object = None,
+    device: object = None,
+    requires_grad: bool = False,
+    check_invariants: bool = True,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A CSR, CSC, BSR or BSC tensor from its buffers, as torch's function of that name.
 
@@ -408,7 +412,7 @@ def sparse_compressed_tensor(
     ----------
     compressed_indices, plain_indices, values, size : as of the function of the layout
     layout : torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc, or a name, "csr"
-    options : dtype, device, requires_grad, check_invariants, pin_memory
+    dtype, device, requires_grad, check_invariants, pin_memory : as of the function of the layout
 
     Raises InvariantError where the buffers break one, UnsupportedError for another layout.
 
@@ -427,7 +431,10 @@ def sparse_compressed_tensor(
             f"sparse_compressed_tensor: layout={layout}\n  supported: {', '.join(_COMPRESSED)}"
             "\n  help: sparse_coo_tensor, or assemble for any format"
         )
-    return make(compressed_indices, plain_indices, values, size, **options)
+    return make(
+        compressed_indices, plain_indices, values, size, dtype=dtype, device=device, requires_grad=requires_grad,
+        check_invariants=check_invariants, pin_memory=pin_memory,
+    )  # fmt: skip
 
 
 _COMPRESSED: dict[str, Callable[..., Tensor]] = {

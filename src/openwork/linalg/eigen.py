@@ -25,6 +25,8 @@ from .operands import (
     dense_array,
     matrices,
     matrix,
+    numbers,
+    options_of,
     right_side,
     scipy_matrix,
     solve_scalar,
@@ -37,11 +39,13 @@ from .preconditioners import finite
 __all__ = ["eigs", "eigsh", "expm", "expm_multiply", "lobpcg", "onenormest", "svds"]
 
 
-def _eigenvalues(name: str, a: Any, k: int, options: dict[str, Any]) -> Any:
+def _eigenvalues(name: str, a: Any, k: int, **options: Any) -> Any:
     import scipy.sparse.linalg as scipys
 
     t, k = a if is_operator(a) else square(a, name), integer(k, name, "k")
+    options = options_of(name, options)
     counts(name, options)
+    numbers(name, options)
     all_of_them, most = ("eigh", t.shape[0] - 1) if name == "eigsh" else ("eig", t.shape[0] - 2)
     if not 0 < k <= most:
         raise ShapeError(
@@ -73,10 +77,14 @@ def _in_library(result: Any, a: Any) -> Any:
 
 @at_operand
 @differentiable(_values_of)
-def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
+def eigsh(
+    a: Any, k: int = 6, *, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None,
+    ncv: int | None = None, maxiter: int | None = None, tol: float | None = 0.0, return_eigenvectors: bool = True,
+    Minv: Any = None, OPinv: Any = None, mode: str = "normal", rng: Any = None,
+) -> Any:  # fmt: skip
     """`k` eigenvalues (and eigenvectors) of a Hermitian matrix of any format, or of a LinearOperator, by ARPACK.
 
-    `options` and the result are those of `scipy.sparse.linalg.eigsh` (which, sigma, v0, tol, ...): (w, v), or w alone
+    Arguments and the result are those of `scipy.sparse.linalg.eigsh` (which, sigma, v0, tol, ...): (w, v), or w alone
     with `return_eigenvectors=False`, as arrays of the library of `a`. Gradients of a real matrix are at its elements;
     those of vectors take the solution of a system for each, of eigenvalues that are apart.
 
@@ -92,11 +100,19 @@ def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
     >>> values.round(3)
     array([2.618, 3.618])
     """
-    return _in_library(_eigenvalues("eigsh", a, k, options), a)
+    found = _eigenvalues(
+        "eigsh", a, k, M=M, sigma=sigma, which=which, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol,
+        return_eigenvectors=return_eigenvectors, Minv=Minv, OPinv=OPinv, mode=mode, rng=rng,
+    )  # fmt: skip
+    return _in_library(found, a)
 
 
 @at_operand
-def eigs(a: Any, k: int = 6, **options: Any) -> Any:
+def eigs(
+    a: Any, k: int = 6, *, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None,
+    ncv: int | None = None, maxiter: int | None = None, tol: float | None = 0.0, return_eigenvectors: bool = True,
+    Minv: Any = None, OPinv: Any = None, OPpart: str | None = None, rng: Any = None,
+) -> Any:  # fmt: skip
     """`k` eigenvalues (and eigenvectors) of a square matrix of any format, by ARPACK; see `eigsh`.
 
     Raises ShapeError for a matrix that is not square, or a `k` that is not between 1 and n - 2: `eig` gives all.
@@ -111,12 +127,20 @@ def eigs(a: Any, k: int = 6, **options: Any) -> Any:
     >>> values.real.round(3)
     array([3.618])
     """
-    return _in_library(_eigenvalues("eigs", a, k, options), a)
+    found = _eigenvalues(
+        "eigs", a, k, M=M, sigma=sigma, which=which, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol,
+        return_eigenvectors=return_eigenvectors, Minv=Minv, OPinv=OPinv, OPpart=OPpart, rng=rng,
+    )  # fmt: skip
+    return _in_library(found, a)
 
 
 @at_operand
 @differentiable(_values_of)
-def svds(a: Any, k: int = 6, **options: Any) -> Any:
+def svds(
+    a: Any, k: int = 6, *, ncv: int | None = None, tol: float | None = 0.0, which: str = "LM", v0: Any = None,
+    maxiter: int | None = None, return_singular_vectors: bool | str = True, solver: str = "arpack", rng: Any = None,
+    options: dict[str, Any] | None = None,
+) -> Any:  # fmt: skip
     """`k` singular values (and vectors) of a matrix of any format, or of a LinearOperator: (u, s, vh), as SciPy's.
 
     Arrays of the library of `a`; gradients as of `eigsh`.
@@ -133,20 +157,30 @@ def svds(a: Any, k: int = 6, **options: Any) -> Any:
     >>> s.round(3)
     array([3.618])
     """
-    return _in_library(_singular_values(a, k, options), a)
+    found = _singular_values(
+        a, k, ncv=ncv, tol=tol, which=which, v0=v0, maxiter=maxiter, return_singular_vectors=return_singular_vectors,
+        solver=solver, rng=rng, options=options,
+    )  # fmt: skip
+    return _in_library(found, a)
 
 
-def _singular_values(a: Any, k: int, options: dict[str, Any]) -> Any:
+def _singular_values(a: Any, k: int, **given: Any) -> Any:
     import scipy.sparse.linalg as scipys
 
+    options = options_of("svds", given, 1)
     counts("svds", options)
+    numbers("svds", options)
     return scipys.svds(
         aslinearoperator(a if is_operator(a) else matrix(a, "svds")), k=integer(k, "svds", "k"), **options
     )
 
 
 @at_operand
-def lobpcg(a: Any, x: Any, **options: Any) -> Any:
+def lobpcg(
+    a: Any, x: Any, *, B: Any = None, M: Any = None, Y: Any = None, tol: float | None = None,
+    maxiter: int | None = None, largest: bool = True, verbosityLevel: int | None = 0, retLambdaHistory: bool = False,
+    retResidualNormsHistory: bool = False, restartControl: int | None = 20,
+) -> Any:  # fmt: skip
     """Extreme eigenvalues of a Hermitian matrix of any format from the block of vectors `x`; as SciPy's `lobpcg`.
 
     Cost: one product with the block for each iteration.
@@ -161,7 +195,13 @@ def lobpcg(a: Any, x: Any, **options: Any) -> Any:
     """
     import scipy.sparse.linalg as scipys
 
+    options = options_of("lobpcg", {
+        "B": B, "M": M, "Y": Y, "tol": tol, "maxiter": maxiter, "largest": largest, "verbosityLevel": verbosityLevel,
+        "retLambdaHistory": retLambdaHistory, "retResidualNormsHistory": retResidualNormsHistory,
+        "restartControl": restartControl,
+    })  # fmt: skip
     counts("lobpcg", options)
+    numbers("lobpcg", options)
     for name in ("B", "M"):
         if options.get(name) is not None:
             options[name] = preconditioner(options[name])

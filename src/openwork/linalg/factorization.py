@@ -245,7 +245,8 @@ def _candidates(rows: Rows) -> list[str]:
 
 def factorized(
     a: Any, kind: str = "auto", *, ordering: Any = "auto", refine: int | None = None, precision: str = "same",
-    **options: Any,
+    permc_spec: str | None = None, diag_pivot_thresh: float | None = None, relax: int | None = None,
+    panel_size: int | None = None, options: dict[str, Any] | None = None,
 ) -> Factorization:  # fmt: skip
     """The factorisation of a square matrix of any format, to solve with again and again, and with new values.
 
@@ -258,7 +259,8 @@ def factorized(
     ordering : "auto", the name of a method of `ordering`, or an order
     refine : steps of iterative refinement of each solution at most; by default 3 of "ldl" and "lu", 0 else
     precision : "single" computes factors of half the size, and refines solutions with residuals of full precision
-    options : those of `scipy.sparse.linalg.splu`, which say kind="superlu"
+    permc_spec, diag_pivot_thresh, relax, panel_size, options : those of `scipy.sparse.linalg.splu`, which say
+        kind="superlu"
 
     Returns
     -------
@@ -281,14 +283,16 @@ def factorized(
     >>> np.allclose(F.update(2 * L.values)(b), F.update(L)(b) / 2)
     True
     """
-    if options:
+    given = {"permc_spec": permc_spec, "diag_pivot_thresh": diag_pivot_thresh, "relax": relax, "panel_size": panel_size}
+    asked = {name: x for name, x in {**given, "options": options}.items() if x is not None}
+    if asked:
         kind = "superlu" if kind == "auto" else kind
     if kind not in KINDS:
         raise UnsupportedError(
             f"factorized: no kind {kind!r}; there are {', '.join(KINDS)}{suggestion(kind, KINDS)}"
         )  # fmt: skip
-    if options and kind != "superlu":
-        raise TypeError(f"factorized() got options of SuperLU with kind={kind!r}: {', '.join(options)}")
+    if asked and kind != "superlu":
+        raise TypeError(f"factorized() got options of SuperLU with kind={kind!r}: {', '.join(asked)}")
     if isinstance(ordering, str) and ordering not in ("auto", "colamd", *METHODS):
         known = ("auto", "colamd", *METHODS)
         raise UnsupportedError(
@@ -303,7 +307,7 @@ def factorized(
     refuse_recorded(t.values)
     if not isinstance(ordering, str):
         ordering = _permutation(ordering, t.shape[0])
-    return Factorization(t, solve_scalar(t), kind, ordering, steps, precision == "single", options)
+    return Factorization(t, solve_scalar(t), kind, ordering, steps, precision == "single", asked)
 
 
 def _permutation(ordering: Any, n: int) -> Array:

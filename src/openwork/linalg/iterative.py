@@ -1,176 +1,27 @@
-"""A matrix and right sides -> solutions by SciPy's Krylov solvers, with products by our kernels; SciPy's keywords."""
+"""Iterative solvers of systems and least-squares problems: SciPy's methods and arguments, products by our kernels."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..runtime.at_operand import at_operand
-from ..storage.buffers import is_torch, numpy_dtype
-from ..tensor.tensor import Tensor
-from .convergence import Iterations, NonfiniteIterate, warn
-from .named import preconditioner_by_name
-from .operands import counts, dense, matrix, numbers, options_of, right_side, solve_scalar
-from .operator import aslinearoperator, from_callable, is_operator, preconditioner
-from .progress import report_progress
+from .krylov import least_squares, solver, takes_tol
 
 __all__ = ["bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "lsmr", "lsqr", "minres", "qmr", "tfqmr"]
 
-Array = np.ndarray[Any, Any]
-
-_DEFAULT_ITERATIONS = {"minres": 5, "lsqr": 2, "lsmr": 1}
-"""Iterations that SciPy's methods do by default, in unknowns; the others 10."""
-_DEFAULT_CYCLES = {"lgmres": 1000, "gcrotmk": 1000}
-"""Those of which SciPy counts cycles."""
-_POSITIVE_OPTIONS = ("maxiter", "iter_lim", "restart", "inner_m", "m")
-_PRECONDITIONERS = ("M", "M1", "M2")
+Callback: TypeAlias = Callable[[Any], Any] | None
+"""A function of every iterate, or of its residual."""
+Progress: TypeAlias = bool | Callable[[int, int], Any] | None
+"""True for a bar on stderr, or a function of (iterations, most iterations)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _System:
-    """A linear system: the matrix as SciPy's operator, the right side, and the conversion of results to its kind."""
-
-    operator: Any
-    right: Array
-    back: Any
-    like: Any
-    dtype: np.dtype[Any]
-
-    def norm(self, x: Array) -> float:
-        """The norm of the residual."""
-        with np.errstate(all="ignore"):
-            return float(np.linalg.norm(self.right.reshape(-1) - self.operator.matvec(x.reshape(-1))))
-
-    def is_hermitian(self) -> bool:
-        """Whether it looks so: (A u, v) = (u, A v) for two random vectors, by two products."""
-        u, v = np.random.default_rng(0).standard_normal((2, len(self.right)))
-        with np.errstate(all="ignore"):
-            au, av = self.operator.matvec(u), self.operator.matvec(v)
-            scale = np.linalg.norm(au) * np.linalg.norm(v) + np.linalg.norm(u) * np.linalg.norm(av)
-            return bool(abs(np.vdot(v, au) - np.vdot(av, u)) <= 1e3 * np.finfo(self.dtype).eps * scale)
-
-
-def _system(name: str, a: Any, b: Any, must_be_square: bool = True) -> _System:
-    right, to_result = right_side(b, a)
-    if right.dtype.kind not in "biufc":
-        raise DTypeError(f"{name}: expected a right side of numbers; got dtype {right.dtype}")
-    if right.ndim not in (1, 2) or (right.ndim == 2 and right.shape[1] != 1):
-        raise ShapeError(
-            f"{name}: expected one right side, (n,) or (n, 1); got shape {right.shape}"
-            "\n  help: one call for each column"
-        )
-    values = b.values if isinstance(b, Tensor) else b
-    like = values if is_torch(values) else None
-    if is_operator(a):
-        operator = aslinearoperator(a)
-    elif callable(a) and not isinstance(a, Tensor):
-        operator = from_callable(a, len(right), like, numpy_dtype(solve_scalar(right)))
-    else:
-        operator = aslinearoperator(matrix(a, name))
-    shape = operator.shape
-    if must_be_square and shape[0] != shape[1]:
-        raise ShapeError(f"{name}: expected a square matrix; got shape {shape}\n  help: lsqr and lsmr solve others")
-    if shape[0] != right.shape[0]:
-        raise ShapeError(
-            f"{name}: the matrix has shape {shape}, the right side {right.shape}"
-            f"\n  expected {shape[0]} rows; got {right.shape[0]}"
-        )
-    return _System(
-        operator, right, to_result, like, np.result_type(operator.dtype or right.dtype, right.dtype, np.float32)
-    )
-
-
-def _options(name: str, a: Any, system: _System, options: dict[str, Any]) -> dict[str, Any]:
-    """The options as SciPy takes them. Raises TypeError for one that its method does not have."""
-    options = options_of(name, options)
-    counts(name, options)
-    numbers(name, options)
-    for key in _POSITIVE_OPTIONS:
-        if options.get(key) is not None and options[key] < 1:
-            raise ValueError(
-                f"{name}: expected {key} of 1 or more; got {options[key]}\n  help: None is SciPy's default"
-            )
-    if not callable(options.get("callback", len)) and options["callback"] is not None:
-        raise DTypeError(f"{name}: callback is a function; got: {options['callback']!r}")
-    n = system.operator.shape[1]
-    for m in _PRECONDITIONERS:
-        if options.get(m) is not None:
-            m_operand = preconditioner_by_name(options[m], a) if isinstance(options[m], str) else options[m]
-            options[m] = preconditioner(m_operand, n, name, system.like, system.dtype)
-    if options.get("x0") is not None:
-        options["x0"] = dense(options["x0"])
-        if options["x0"].shape not in ((n,), (n, 1)):
-            raise ShapeError(f"{name}: expected x0 of shape ({n},); got {options['x0'].shape}")
-    return options
-
-
-def _run(name: str, system: _System, options: dict[str, Any]) -> Any:
-    """Run SciPy's method; UnsupportedError for a product that an operand does not have."""
-    import scipy.sparse.linalg as scipys
-
-    try:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return getattr(scipys, name)(system.operator, system.right, **options)
-    except NotImplementedError as error:
-        if isinstance(error, UnsupportedError):
-            raise
-        raise UnsupportedError(
-            f"{name} takes products with the adjoint, which an operand does not have"
-            "\n  help: a LinearOperator with rmatvec, or a method that takes none, such as gmres"
-        ) from error
-
-
-def _solver(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tuple[Any, int]:
-    system = _system(name, a, b)
-    if name == "minres" and system.dtype.kind == "c":
-        raise UnsupportedError("minres: SciPy's method is for real numbers\n  help: gmres, or cg where A is positive")
-    progress = options.pop("progress", None)
-    options = _options(name, a, system, {**options, "x0": x0})
-    n = len(system.right)
-    if not n:
-        return system.back(np.zeros(0, system.dtype)), 0
-    if not np.isfinite(system.right).all():
-        warn(name, 0, math.nan, 0.0)
-        return system.back(np.full(n, np.nan, system.dtype)), 1
-    limit = options.get("maxiter") or _DEFAULT_CYCLES.get(name, _DEFAULT_ITERATIONS.get(name, 10) * n)
-    inner = options.get("restart") or min(20, n) if name == "gmres" else 1
-    with report_progress(progress, name, limit * inner) as step:
-        iterations = options["callback"] = Iterations(
-            options.get("callback"), step, system.norm, float(np.linalg.norm(system.right))
-        )
-        try:
-            x, info = _run(name, system, options)
-        except NonfiniteIterate as broken:
-            x = np.full(n, np.nan, system.dtype) if broken.x is None else broken.x
-            info = iterations.count
-            warn(name, iterations.count, math.nan, 0.0)
-            return system.back(x), info
-    if info:
-        info = _check_tolerance(name, system, x, int(info), iterations.count, options)
-    return system.back(x), int(info)
-
-
-def _check_tolerance(name: str, system: _System, x: Array, info: int, iterations: int, options: dict[str, Any]) -> int:
-    """Check the last iterate -> 0 where it is within the tolerance, else SciPy's number, after a warning."""
-    residual = system.norm(x)
-    relative = options.get("rtol", options.get("tol", 1e-5))
-    tolerance = max(relative * float(np.linalg.norm(system.right)), options.get("atol") or 0.0)
-    if residual <= tolerance:
-        return 0
-    reason = "which broke down" if info < 0 else ""
-    if name in ("cg", "minres") and not system.is_hermitian():
-        warn(name, iterations, residual, tolerance, reason, f"A is not Hermitian, which {name} needs: gmres, bicgstab")
-    else:
-        warn(name, iterations, residual, tolerance, reason)
-    return info
-
-
+@takes_tol
 @at_operand
-def cg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def cg(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
+    M: Any = None, callback: Callback = None, progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """Conjugate gradients for a Hermitian positive definite matrix of any format.
 
     Parameters
@@ -178,9 +29,12 @@ def cg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     a : Tensor, array, LinearOperator or function of a vector, shape (n, n)
     b : vector (n,)
     x0 : where to start
-    options : of `scipy.sparse.linalg.cg`: `rtol`, `atol`, `maxiter`, `callback`, and `M`, a preconditioner, which is an
-        approximate inverse: Tensor, array, LinearOperator, a function of a vector, what `jacobi`, `ssor`, `ic0`,
-        `ilu0`, `amg`, `spilu`, `splu` and `factorized` give, or the name of one of the first five.
+    rtol, atol : it stops at a residual of norm `max(rtol * norm(b), atol)`
+    maxiter : most iterations, 10 n unless said
+    M : a preconditioner, which is an approximate inverse: Tensor, array, LinearOperator, a function of a vector, what
+        `jacobi`, `ssor`, `ic0`, `ilu0`, `amg`, `spilu`, `splu` and `factorized` give, or the name of one of the first
+        five
+    callback : a function of every iterate
     progress : True for a bar on stderr, or a function of (iterations, most iterations)
 
     Returns
@@ -201,11 +55,15 @@ def cg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info, np.allclose(L @ x, b, atol=1e-3)
     (0, True)
     """
-    return _solver("cg", a, b, x0, options)
+    return solver("cg", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress)
 
 
+@takes_tol
 @at_operand
-def cgs(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def cgs(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
+    M: Any = None, callback: Callback = None, progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """Conjugate gradients squared for any square matrix; see `cg`.
 
     Cost: two products for each iteration.
@@ -219,11 +77,15 @@ def cgs(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info
     0
     """
-    return _solver("cgs", a, b, x0, options)
+    return solver("cgs", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress)
 
 
+@takes_tol
 @at_operand
-def bicg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def bicg(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
+    M: Any = None, callback: Callback = None, progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """Bi-conjugate gradients for any square matrix; takes products with its adjoint; see `cg`.
 
     Cost: two products for each iteration, one with the adjoint.
@@ -237,11 +99,15 @@ def bicg(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info
     0
     """
-    return _solver("bicg", a, b, x0, options)
+    return solver("bicg", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress)
 
 
+@takes_tol
 @at_operand
-def bicgstab(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def bicgstab(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
+    M: Any = None, callback: Callback = None, progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """Stabilised bi-conjugate gradients for any square matrix; see `cg`.
 
     Cost: two products for each iteration.
@@ -255,11 +121,18 @@ def bicgstab(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info
     0
     """
-    return _solver("bicgstab", a, b, x0, options)
+    return solver(
+        "bicgstab", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress,
+    )  # fmt: skip
 
 
+@takes_tol
 @at_operand
-def gmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def gmres(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, restart: int | None = None,
+    maxiter: int | None = None, M: Any = None, callback: Callback = None, callback_type: str | None = "pr_norm",
+    progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """Generalised minimal residuals for any square matrix; see `cg`, and SciPy's `restart`, `callback_type`.
 
     Cost: one product for each iteration, and O(n * restart).
@@ -273,13 +146,20 @@ def gmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info
     0
     """
-    if options.get("callback_type") is None:
-        options["callback_type"] = "pr_norm"
-    return _solver("gmres", a, b, x0, options)
+    return solver(
+        "gmres", a, b, x0, rtol=rtol, atol=atol, restart=restart, maxiter=maxiter, M=M, callback=callback,
+        callback_type=callback_type or "pr_norm", progress=progress,
+    )  # fmt: skip
 
 
+@takes_tol
 @at_operand
-def lgmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def lgmres(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = 1000,
+    M: Any = None, callback: Callback = None, inner_m: int | None = 30, outer_k: int | None = 3,
+    outer_v: list[Any] | None = None,
+    store_outer_Av: bool = True, prepend_outer_v: bool = False, progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """GMRES that keeps directions over restarts, for any square matrix; see `cg`, and SciPy's `inner_m`, `outer_k`.
 
     Cost: one product for each iteration.
@@ -293,11 +173,21 @@ def lgmres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info
     0
     """
-    return _solver("lgmres", a, b, x0, options)
+    return solver(
+        "lgmres", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, inner_m=inner_m,
+        outer_k=outer_k, outer_v=outer_v, store_outer_Av=store_outer_Av, prepend_outer_v=prepend_outer_v,
+        progress=progress,
+    )  # fmt: skip
 
 
+@takes_tol
 @at_operand
-def gcrotmk(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def gcrotmk(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = 1000,
+    M: Any = None, callback: Callback = None, m: int | None = 20, k: int | None = None, CU: Any = None,
+    discard_C: bool = False,
+    truncate: str = "oldest", progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """GCROT(m, k) for any square matrix; see `cg`, and SciPy's `m`, `k`, `truncate`.
 
     Cost: one product for each iteration.
@@ -311,11 +201,18 @@ def gcrotmk(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info
     0
     """
-    return _solver("gcrotmk", a, b, x0, options)
+    return solver(
+        "gcrotmk", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, m=m, k=k, CU=CU,
+        discard_C=discard_C, truncate=truncate, progress=progress,
+    )  # fmt: skip
 
 
+@takes_tol
 @at_operand
-def minres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def minres(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, shift: float | None = 0.0, maxiter: int | None = None,
+    M: Any = None, callback: Callback = None, show: bool = False, check: bool = False, progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """Minimal residuals for a symmetric matrix, definite or not; see `cg`.
 
     Cost: one product for each iteration.
@@ -329,11 +226,18 @@ def minres(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info
     0
     """
-    return _solver("minres", a, b, x0, options)
+    return solver(
+        "minres", a, b, x0, rtol=rtol, shift=shift, maxiter=maxiter, M=M, callback=callback, show=show, check=check,
+        progress=progress,
+    )  # fmt: skip
 
 
+@takes_tol
 @at_operand
-def qmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def qmr(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
+    M1: Any = None, M2: Any = None, callback: Callback = None, progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """Quasi-minimal residuals for any square matrix; takes products with its adjoint; `M1` and `M2`; see `cg`.
 
     Cost: two products for each iteration, one with the adjoint.
@@ -347,11 +251,17 @@ def qmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info
     0
     """
-    return _solver("qmr", a, b, x0, options)
+    return solver(
+        "qmr", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M1=M1, M2=M2, callback=callback, progress=progress,
+    )  # fmt: skip
 
 
+@takes_tol
 @at_operand
-def tfqmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
+def tfqmr(
+    a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
+    M: Any = None, callback: Callback = None, show: bool = False, progress: Progress = None,
+) -> tuple[Any, int]:  # fmt: skip
     """Transpose-free quasi-minimal residuals for any square matrix; see `cg`.
 
     Cost: two products for each iteration.
@@ -365,48 +275,18 @@ def tfqmr(a: Any, b: Any, x0: Any = None, **options: Any) -> tuple[Any, int]:
     >>> info
     0
     """
-    return _solver("tfqmr", a, b, x0, options)
-
-
-_STOP_REASONS = {3: "the matrix seems ill-conditioned", 6: "the matrix is ill-conditioned", 7: ""}
-"""Why lsqr and lsmr stop without an answer, by their `istop`."""
-
-
-def _least_squares(name: str, a: Any, b: Any, options: dict[str, Any]) -> tuple[Any, ...]:
-    system = _system(name, a, b, must_be_square=False)
-    progress = options.pop("progress", None)
-    options = _options(name, a, system, options)
-    limit = options.get("iter_lim") or options.get("maxiter") or _DEFAULT_ITERATIONS[name] * min(system.operator.shape)
-    with report_progress(progress, name, limit) as step:
-        if progress:
-            system = _count_products(system, step)
-        x, stop, iterations, norm, *rest = _run(name, system, options)
-    residual = float(norm)
-    if stop in _STOP_REASONS or not np.isfinite(x).all():
-        scale = float(np.linalg.norm(system.right))
-        warn(name, int(iterations), residual, options.get("btol", 1e-6) * scale, _STOP_REASONS.get(stop, ""))
-    return (system.back(x), stop, iterations, norm, *rest)
-
-
-def _count_products(system: _System, step: Any) -> _System:
-    """The system with an operator whose products are counted: one an iteration, after the first."""
-    from scipy.sparse.linalg import LinearOperator
-
-    inner, products = system.operator, -1
-
-    def product(x: Array) -> Any:
-        nonlocal products
-        products += 1
-        if products:
-            step(products, None)
-        return inner.matvec(x)
-
-    counted = LinearOperator(inner.shape, matvec=product, rmatvec=inner.rmatvec, dtype=inner.dtype)
-    return _System(counted, system.right, system.back, system.like, system.dtype)
+    return solver(
+        "tfqmr", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, show=show,
+        progress=progress,
+    )  # fmt: skip
 
 
 @at_operand
-def lsqr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
+def lsqr(
+    a: Any, b: Any, damp: Any = 0.0, *, atol: float | None = 1e-6, btol: float | None = 1e-6,
+    conlim: float | None = 1e8, iter_lim: int | None = None, show: bool = False, calc_var: bool = False, x0: Any = None,
+    progress: Progress = None,
+) -> tuple[Any, ...]:  # fmt: skip
     """The least-squares solution of `a @ x = b` for a matrix of any shape and format.
 
     Returns what `scipy.sparse.linalg.lsqr` does, x first and of the kind of `b`; takes its options (`atol`, `btol`,
@@ -423,11 +303,18 @@ def lsqr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
     >>> np.allclose(L @ x, b)
     True
     """
-    return _least_squares("lsqr", a, b, {**options, "damp": damp})
+    return least_squares(
+        "lsqr", a, b, damp=damp, atol=atol, btol=btol, conlim=conlim, iter_lim=iter_lim, show=show,
+        calc_var=calc_var, x0=x0, progress=progress,
+    )  # fmt: skip
 
 
 @at_operand
-def lsmr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
+def lsmr(
+    a: Any, b: Any, damp: Any = 0.0, *, atol: float | None = 1e-6, btol: float | None = 1e-6,
+    conlim: float | None = 1e8, maxiter: int | None = None, show: bool = False, x0: Any = None,
+    progress: Progress = None,
+) -> tuple[Any, ...]:  # fmt: skip
     """The least-squares solution of `a @ x = b` by LSMR, as `scipy.sparse.linalg.lsmr` gives it; see `lsqr`.
 
     Cost: two products for each iteration.
@@ -441,4 +328,7 @@ def lsmr(a: Any, b: Any, damp: Any = 0.0, **options: Any) -> tuple[Any, ...]:
     >>> np.allclose(L @ x, b)
     True
     """
-    return _least_squares("lsmr", a, b, {**options, "damp": damp})
+    return least_squares(
+        "lsmr", a, b, damp=damp, atol=atol, btol=btol, conlim=conlim, maxiter=maxiter, show=show, x0=x0,
+        progress=progress,
+    )  # fmt: skip

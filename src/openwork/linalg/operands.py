@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.coiterate.merge_formats import with_bitmap
-from ..errors import ShapeError, UnsupportedError, suggestion
+from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.layouts import sparse_coo_tensor
 from ..interop.sources import asarray
@@ -47,7 +47,7 @@ _FLOATING = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "c64": "c6
 
 _COUNTS = (
     "inner_m", "iter_lim", "k", "m", "maxiter", "ncv", "num", "outer_k", "panel_size", "relax", "restart",
-    "restartControl",
+    "restartControl", "verbosityLevel",
 )  # fmt: skip
 """SciPy's options that are integers or None."""
 
@@ -59,7 +59,9 @@ def counts(operation: str, options: dict[str, Any]) -> None:
             options[name] = integer(options[name], operation, name)
 
 
-_NUMBERS = ("atol", "btol", "conlim", "damp", "drop_tol", "fill_factor", "rtol", "tol")
+_NUMBERS = (
+    "atol", "btol", "conlim", "damp", "diag_pivot_thresh", "drop_tol", "fill_factor", "rtol", "shift", "tol",
+)  # fmt: skip
 """SciPy's options that are real numbers or None."""
 
 
@@ -78,18 +80,24 @@ def _parameters(name: str) -> tuple[str, ...]:
 
 
 def options_of(name: str, options: dict[str, Any], operands: int = 2) -> dict[str, Any]:
-    """Options under the names that SciPy's function of this name has: `rtol` was `tol` once.
+    """Options under the names that SciPy's function of this name has: `rtol` was `tol` once. None is its default.
 
-    Raises TypeError for one that it does not have.
+    Those that an older SciPy does not have are left out where they say nothing. Raises UnsupportedError for others.
     """
+    import scipy
+
     parameters = _parameters(name)[operands:]
-    alias = {"rtol": "tol", "tol": "rtol"}
-    out = {
-        key if key in parameters or alias.get(key) not in parameters else alias[key]: v for key, v in options.items()
-    }
-    for key in out:
-        if key not in parameters:
-            raise TypeError(f"{name}() got an unexpected keyword argument {key!r}{suggestion(key, parameters)}")
+    out = {}
+    for key, value in options.items():
+        if value is None:
+            continue
+        known = {"rtol": "tol", "rng": "random_state"}.get(key, key) if key not in parameters else key
+        if known in parameters:
+            out[known] = value
+        elif value is not False:
+            raise UnsupportedError(
+                f"{name}: SciPy {scipy.__version__} has no {key!r}\n  help: leave it out, or take a later SciPy"
+            )
     return out
 
 

@@ -10,7 +10,7 @@ from ..errors import DTypeError, ShapeError
 from ..integers import integer
 from ..storage.buffers import cast, numpy_dtype
 from ..tensor.tensor import Tensor
-from .operands import counts, dense, matrix, solve_scalar
+from .operands import counts, dense, matrix, numbers, options_of, solve_scalar
 from .operator import aslinearoperator
 
 __all__ = ["PCA", "pca"]
@@ -48,7 +48,10 @@ class PCA(NamedTuple):
         return scores
 
 
-def pca(a: Any, k: int = 2, *, center: bool = True, **options: Any) -> PCA:
+def pca(
+    a: Any, k: int = 2, *, center: bool = True, v0: Any = None, tol: float | None = 0.0, maxiter: int | None = None,
+    solver: str = "arpack", rng: Any = None,
+) -> PCA:  # fmt: skip
     """The first `k` principal components of a matrix of samples by features, of any format.
 
     Parameters
@@ -56,7 +59,7 @@ def pca(a: Any, k: int = 2, *, center: bool = True, **options: Any) -> PCA:
     a : Tensor or array of real numbers, shape (samples, features), two samples or more
     k : less than both extents
     center : whether the mean of each feature is taken off; without, the truncated singular value decomposition
-    options : of `scipy.sparse.linalg.svds`: v0, tol, maxiter, solver, rng
+    v0, tol, maxiter, solver, rng : those of `scipy.sparse.linalg.svds`
 
     Returns
     -------
@@ -76,7 +79,9 @@ def pca(a: Any, k: int = 2, *, center: bool = True, **options: Any) -> PCA:
     import scipy.sparse.linalg as scipys
 
     t, k = matrix(a, "pca"), integer(k, "pca", "k")
+    options = options_of("svds", {"v0": v0, "tol": tol, "maxiter": maxiter, "solver": solver, "rng": rng}, 1)
     counts("pca", options)
+    numbers("pca", options)
     scalar = solve_scalar(t)
     if t.ndim != 2 or not 0 < k < min(t.shape):
         raise ShapeError(f"pca: k = {k} of shape {t.shape}\n  expected: 1 or more, less than both extents\n  help: svd")

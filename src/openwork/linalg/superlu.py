@@ -160,11 +160,14 @@ def _single_matrix(a: Any, operation: str) -> Tensor:
     return t
 
 
-def splu(a: Any, **options: Any) -> LU:
+def splu(
+    a: Any, *, permc_spec: str | None = None, diag_pivot_thresh: float | None = None, relax: int | None = None,
+    panel_size: int | None = None, options: dict[str, Any] | None = None,
+) -> LU:  # fmt: skip
     """The LU factorisation of a square matrix, as SciPy's object of that name: `solve(b, trans)`, L, U, perm_r, perm_c.
 
-    `options` are those of `scipy.sparse.linalg.splu` (permc_spec, diag_pivot_thresh, options, ...). A matrix of another
-    format is converted to CSC; `factorized` takes CSR without a copy.
+    The other arguments are those of `scipy.sparse.linalg.splu`. A matrix of another format is converted to CSC;
+    `factorized` takes CSR without a copy.
     Raises numpy.linalg.LinAlgError for a singular matrix, or one with elements that are nan or inf.
 
     Cost: by the fill of the factors; a solution O(their nse).
@@ -179,13 +182,20 @@ def splu(a: Any, **options: Any) -> LU:
     True
     """
     t = _single_matrix(a, "splu")
-    return LU("splu", t, solve_scalar(t), options)
+    return LU("splu", t, solve_scalar(t), {
+        "permc_spec": permc_spec, "diag_pivot_thresh": diag_pivot_thresh, "relax": relax, "panel_size": panel_size,
+        "options": options,
+    })  # fmt: skip
 
 
-def spilu(a: Any, **options: Any) -> LU:
+def spilu(
+    a: Any, *, drop_tol: float | None = None, fill_factor: float | None = None, drop_rule: str | None = None,
+    permc_spec: str | None = None, diag_pivot_thresh: float | None = None, relax: int | None = None,
+    panel_size: int | None = None, options: dict[str, Any] | None = None,
+) -> LU:  # fmt: skip
     """Incomplete LU factors of a square matrix, with a threshold and row exchanges: hand it to a solver as `M`.
 
-    `options` are those of `scipy.sparse.linalg.spilu` (drop_tol, fill_factor, ...); the result is as that of `splu`.
+    The other arguments are those of `scipy.sparse.linalg.spilu`; the result is as that of `splu`.
     `ilu0` keeps to the elements of the matrix. Raises numpy.linalg.LinAlgError as `splu` does.
 
     Cost: by drop_tol and fill_factor; O(nse of the factors) for each application.
@@ -200,4 +210,8 @@ def spilu(a: Any, **options: Any) -> LU:
     True
     """
     t = _single_matrix(a, "spilu")
-    return LU("spilu", t, solve_scalar(t), options)
+    return LU("spilu", t, solve_scalar(t), {
+        "drop_tol": drop_tol, "fill_factor": fill_factor, "drop_rule": drop_rule,
+        "permc_spec": permc_spec, "diag_pivot_thresh": diag_pivot_thresh, "relax": relax, "panel_size": panel_size,
+        "options": options,
+    })  # fmt: skip

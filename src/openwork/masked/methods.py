@@ -62,6 +62,13 @@ def _sequence(values: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 and not isinstance(values[0], int | np.integer) else values
 
 
+def _entries(method: str, entries: tuple[Any, ...], named: Any, name: str) -> tuple[Any, ...]:
+    """What a method was given by place or by its name; TypeError for both or neither."""
+    if (named is None) is not bool(entries):
+        raise TypeError(f"{method}() takes {name} once; got: {entries} and {name}={named}")
+    return entries or (named,)
+
+
 class Methods:
     """The mixin of `MaskedTensor` that holds what needs coordinates. `dim` and `keepdim` are torch's names."""
 
@@ -88,14 +95,18 @@ class Methods:
 
             return defer(MATMUL, "matmul", product, (other, self)) if is_lazy(other) else matmul(other, self)
 
-    def norm(self, ord: Any = 2, axis: Any = None, keepdims: bool = False, **others: Any) -> MaskedTensor:
+    def norm(
+        self, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, p: Any = None, dim: Any = None,
+        keepdim: bool | None = None, dtype: Any = None,
+    ) -> MaskedTensor:  # fmt: skip
         """The vector norm of the specified elements; torch's `p`, `dim`, `keepdim`, `dtype` are taken too."""
-        standard = standard_arguments(others)
+        others = {"p": p, "dim": dim, "keepdim": keepdim, "dtype": dtype}
+        standard = standard_arguments({key: value for key, value in others.items() if value is not None})
         if axis is not None and "axis" in standard:
             raise TypeError("norm() got multiple values for argument 'axis'")
         options = {"axis": axis, "keepdims": keepdims, "ord": standard.pop("p", ord), **standard}
-        me, dtype = _me(self), options.pop("dtype", None)
-        order = options.pop("ord")
+        me, order = _me(self), options.pop("ord")
+        options.pop("dtype", None)
         me = me if dtype is None else me.astype(dtype)
         return reduce("norm", me, ord=2 if order in (None, "fro") else order, **options)
 
@@ -127,10 +138,9 @@ class Methods:
         me = _me(self)
         me._tensor = put(me, key, value)._tensor
 
-    def reshape(self, *shape: Any, **given: Any) -> MaskedTensor:
-        """The elements in another shape, row-major."""
-
-        return reshape(_me(self), _sequence(shape or (given["shape"],)))
+    def reshape(self, *extents: Any, shape: Any = None) -> MaskedTensor:
+        """The elements in another shape, row-major: a sequence, its extents one by one, or `shape=`."""
+        return reshape(_me(self), _sequence(_entries("reshape", extents, shape, "shape")))
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> MaskedTensor:
         """The dimensions from `start_dim` to `end_dim` as one, row-major; all without."""
@@ -138,19 +148,19 @@ class Methods:
         first, last = start_dim % max(len(shape), 1), end_dim % max(len(shape), 1)
         return self.reshape(_flat(shape, first, last))
 
-    def transpose(self, *axes: Any, **given: int) -> MaskedTensor:
+    def transpose(self, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> MaskedTensor:
         """The dimensions in another order, reversed without one; two integers are exchanged: see `Tensor.transpose`."""
 
         me = _me(self)
-        axes = axes or tuple(given[key] for key in ("dim0", "dim1") if key in given)
+        axes = (*axes, *(k for k in (dim0, dim1) if k is not None))
         if len(axes) == 2:
             axes = tuple(swapped_axes(me.ndim, *axes, "transpose"))
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return transpose(me, order or None)
 
-    def permute(self, *axes: Any, **given: Any) -> MaskedTensor:
-        """The dimensions in another order: a sequence, or its entries."""
-        return self.transpose(tuple(_sequence(axes or (given["dims"],))))
+    def permute(self, *axes: Any, dims: Any = None) -> MaskedTensor:
+        """The dimensions in another order: a sequence, its entries, or `dims=`."""
+        return self.transpose(tuple(_sequence(_entries("permute", axes, dims, "dims"))))
 
     @property
     def T(self) -> MaskedTensor:

@@ -316,7 +316,9 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
     def grad(self, grad: Any) -> None:
         self._tensor.grad = self._incoming(grad, "grad")
 
-    def backward(self, gradient: Any = None, **kwargs: Any) -> None:
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
         """Accumulate gradients of everything that the values depend on; see `Tensor.backward`.
 
         A masked `gradient` is 0 where it is missing; what it has where this tensor is missing is dropped.
@@ -324,7 +326,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         incoming = self._incoming(gradient, "backward")
         if incoming is None and self.size == 1:
             incoming = self.values.new_ones(self._tensor.shape)
-        self._tensor.backward(incoming, **kwargs)
+        self._tensor.backward(incoming, retain_graph, create_graph, inputs)
 
     def _incoming(self, gradient: Any, operation: str) -> Any:
         """A gradient that is handed in, for the one Tensor: of its rank, 0 where it is missing."""

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar, cast
+
+from ..errors import suggestion
 
 __all__ = ["at_operand"]
 
@@ -17,10 +20,19 @@ _HOOK = "__openwork_run__"
 
 
 def at_operand(function: F) -> F:
-    """The method, which the type of its first argument may run elsewhere, by the method's module and name."""
+    """The method, which the type of its first argument may run elsewhere, by the method's module and name.
+
+    A keyword that it does not have is a TypeError with the one that is like it."""
+
+    names = tuple(signature(function).parameters)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        for key in kwargs:
+            if key not in names:
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument {key!r}{suggestion(key, names)}"
+                )
         run = getattr(type(args[0]), _HOOK, None) if args else None
         if run is not None:
             result = run(args[0], function, args, kwargs)

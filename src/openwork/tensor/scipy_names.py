@@ -83,11 +83,13 @@ class ScipyNames:
         """SciPy's `dok_array`."""
         return self._scipys("dok", False)
 
-    def reshape(self, *extents: Any, order: str = "C", copy: bool | None = None, **named: Any) -> Any:
+    def reshape(self, *extents: Any, order: str = "C", copy: bool | None = None, shape: Any = None) -> Any:
         """The elements in another shape: a sequence, its extents one by one, or `shape=`; see `openwork.reshape`."""
-        if not extents:
-            return reshape(_me(self), order=order, copy=copy, **named)
-        return reshape(_me(self), extents[0] if len(extents) == 1 else extents, order=order, copy=copy, **named)
+        if (shape is None) is not bool(extents):
+            raise TypeError(f"reshape() takes a shape once; got: {extents} and shape={shape}")
+        if extents:
+            shape = extents[0] if len(extents) == 1 else extents
+        return reshape(_me(self), shape, order=order, copy=copy)
 
     def power(self, n: Any, dtype: Any = None) -> Any:
         """`A ** n`, every element by itself; in `dtype` where one is given."""

@@ -64,7 +64,7 @@ class Arithmetic:
     shape: Any
     dtype: Any
     copy: Any
-    to_scipy: Any
+    _lent: Any
     _like: Any
     _hold: Any
     asformat: Any
@@ -118,7 +118,7 @@ class Arithmetic:
         found = run(self, other) if self.format == "lil" else NotImplemented
         if not isinstance(found, Arithmetic):
             return NotImplemented
-        self._buffers.replace(found.to_scipy().tolil())
+        self._buffers.replace(found._lent().tolil(copy=True))
         return self
 
     def __iadd__(self, other: Any) -> Any:
@@ -183,7 +183,7 @@ class Arithmetic:
         if inner[0] != inner[1]:
             raise ValueError(f"matmul: dimension mismatch with signature (n,k={inner[0]}),(k={inner[1]},m)->(n,m)")
         if self.format == "dia" == getattr(other, "format", None):  # whose diagonals are SciPy's, stored zeros too
-            theirs = readable(x.to_scipy("dia"))
+            theirs = other._lent() if isinstance(other, Arithmetic) else other
             return self._ask(lambda lent: theirs @ lent if reflected else lent @ theirs)
         try:
             found = ow.matmul(x, self.tensor) if reflected else ow.matmul(self.tensor, x)
@@ -197,6 +197,8 @@ class Arithmetic:
 
     def dot(self, other: Any) -> Any:
         """`self @ other`, or its multiple by a number; of more dimensions NumPy's `dot`."""
+        if self._operand(other)[0] == "stranger":
+            raise TypeError(f"argument not supported type: '{type(other)}'")
         t = tensor_of(other)
         if max(len(self.shape), np.ndim(other) if t is None else t.ndim) > 2:
             theirs = other if t is None else readable(t.to_scipy())

@@ -123,13 +123,19 @@ def unpack_dual(t: Tensor, *, level: int) -> tuple[Tensor, Tensor | None]:
     return next(parts), next(parts, None)
 
 
-def gradcheck(function: Callable[..., Any], inputs: Any, **options: Any) -> bool:
+def gradcheck(
+    function: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+    raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:  # fmt: skip
     """`torch.autograd.gradcheck` of a function that takes and gives Tensors: at their stored elements.
 
     torch's function is this one where an input is a Tensor or a masked tensor.
 
     inputs : Tensors, masked tensors, torch tensors and whatever else the function takes, in a tuple
-    options : torch's: eps, atol, fast_mode, check_forward_ad, ...
+    eps, atol, rtol, ... : torch's
 
     Structures are constant, so the derivatives of a sparse tensor are those by its values.
     Raises torch's GradcheckError where derivatives differ, unless `raise_exception=False` gives False.
@@ -144,10 +150,21 @@ def gradcheck(function: Callable[..., Any], inputs: Any, **options: Any) -> bool
     True
     """
     inner, values = _of_values(function, _sequence(inputs))
-    return bool(torch.autograd.gradcheck(inner, values, **options))
+    return bool(torch.autograd.gradcheck(
+        inner, values, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad,
+        check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad, fast_mode=fast_mode, masked=masked,
+    ))  # fmt: skip
 
 
-def gradgradcheck(function: Callable[..., Any], inputs: Any, grad_outputs: Any = None, **options: Any) -> bool:
+def gradgradcheck(
+    function: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5,
+    rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True,
+    nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
+    fast_mode: bool = False, masked: bool = False,
+) -> bool:  # fmt: skip
     """`torch.autograd.gradgradcheck` of a function that takes and gives Tensors; see `gradcheck`.
 
     Cost: two gradients for each stored element.
@@ -161,7 +178,13 @@ def gradgradcheck(function: Callable[..., Any], inputs: Any, grad_outputs: Any =
     """
     inner, values = _of_values(function, _sequence(inputs))
     handed = None if grad_outputs is None else tuple(map(_values, _sequence(grad_outputs)))
-    return bool(torch.autograd.gradgradcheck(inner, values, handed, **options))
+    return bool(torch.autograd.gradgradcheck(
+        inner, values, handed, eps=eps, atol=atol, rtol=rtol, gen_non_contig_grad_outputs=gen_non_contig_grad_outputs,
+        raise_exception=raise_exception, nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+        check_fwd_over_rev=check_fwd_over_rev, check_rev_over_rev=check_rev_over_rev, fast_mode=fast_mode,
+        masked=masked,
+    ))  # fmt: skip
 
 
 def _of_values(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:

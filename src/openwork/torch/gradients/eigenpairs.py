@@ -101,7 +101,7 @@ def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
     """The rule of `linalg.eigsh`: torch tensors on the graph of `a`, which is taken as symmetric."""
     t = _check(a, "eigsh", options)
     alone = options.pop("return_eigenvectors", True) is False
-    w, v = eigen._eigenvalues("eigsh", t.detach(), k, options)
+    w, v = eigen._eigenvalues("eigsh", t.detach(), k, **options)
     pairs = _pairs(t, w, v)
     return pairs[0] if alone else pairs
 
@@ -110,7 +110,7 @@ def svds(a: Any, k: int = 6, **options: Any) -> Any:
     """The rule of `linalg.svds`."""
     t = _check(a, "svds", options)
     wanted = options.pop("return_singular_vectors", True)
-    u, s, vh = (np.asarray(x) for x in eigen._singular_values(t.detach(), k, options))
+    u, s, vh = (np.asarray(x) for x in eigen._singular_values(t.detach(), k, **options))
     twice = block_array([[None, t], [t.T, None]], format="csr")
     values, vectors = _pairs(twice, s, np.concatenate([u, vh.T]) / math.sqrt(2))
     if wanted is False:
