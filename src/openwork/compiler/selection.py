@@ -21,7 +21,7 @@ from ..ir.loop import Kernel
 from ..ir.text import inlined, parse
 from ..ir.types import FLOATS, itemsize
 
-__all__ = ["MORE", "STACK", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
+__all__ = ["MORE", "NARROW", "SELECT", "STACK", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
 
 MORE = tuning.SELECTION_CANDIDATES
 """Candidates that are kept besides twice those asked for."""
@@ -227,7 +227,7 @@ def select_order(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
             order[p0 + r] = p0 + PLACE_AT_RANK
 """
 
-_SELECT = """
+SELECT = """
 if r >= done:
     begin = max(begin, done)
     while ends[top] <= r:
@@ -264,8 +264,10 @@ if r >= done:
             else:
                 begin = j + 1
 """
+"""Puts w[r] in its place, for ascending r: SPACE, PARTITIONED, INSERTED, SORTED and STACK are to be put in."""
 
-_NARROW = {
+
+NARROW = {
     "SPACE": "w: i64[room] = empty",
     "PUT": "w[f] = (key << 32) | (p - p0)",
     "INSERTED": """
@@ -383,7 +385,7 @@ def order_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, 
 
 def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
     wide = long or itemsize(scalar) == 8
-    text = inlined(text, {"SELECT": _SELECT, **(_WIDE if wide else _NARROW)})
+    text = inlined(text, {"SELECT": SELECT, **(_WIDE if wide else NARROW)})
     text = inlined(text, {"FILL_KEY": _key(scalar, "fill[0]", "of_fill", "fill_"), "KEYED": _key(scalar, "A[p]")})
     names = {
         "KEY_AT_RANK": "w[r]" if wide else "(w[r] >> 32)",

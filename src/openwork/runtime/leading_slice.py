@@ -34,8 +34,8 @@ from .conversion.ranges import Ranges
 from .prepared_moves import Gather
 
 __all__ = [
-    "FEW", "FEW_ROWS", "RowGather", "diagonal_block", "drop_outer", "join_outer", "outer_block", "outer_dim", "pick",
-    "slice_diagonals", "slice_outer", "slice_reads", "take_outer",
+    "FEW", "FEW_ROWS", "RowGather", "diagonal_block", "drop_outer", "is_rows", "join_outer", "outer_block", "outer_dim",
+    "pick", "slice_diagonals", "slice_outer", "slice_reads", "take_outer",
 ]  # fmt: skip
 
 PARALLEL_NSE = tuning.SLICE_PARALLEL
@@ -264,7 +264,7 @@ def drop_outer(s: Storage) -> Storage | None:
     return Storage(shape, format, s.scalar, s.fill_value, tuple(pos), tuple(crd), s.values)
 
 
-def _is_rows(format: Format) -> bool:
+def is_rows(format: Format) -> bool:
     """Whether the levels are dense, compressed, and dense ones below: CSR and its kind."""
     kinds = [level.format for level in format.levels]
     return len(kinds) > 1 and kinds[1].is_compressed and all(kind.is_dense for kind in (kinds[0], *kinds[2:]))
@@ -294,7 +294,7 @@ class RowGather:
     def of(s: Storage) -> RowGather | None:
         """The gather of a storage; None for large ones, other formats and other libraries."""
         is_small = length(s.values) <= FEW
-        applies = s.library == "numpy" and is_small and outer_dim(s.format) == 0 and _is_rows(s.format)
+        applies = s.library == "numpy" and is_small and outer_dim(s.format) == 0 and is_rows(s.format)
         return RowGather(s) if applies else None
 
     def __call__(self, s: Storage, rows: Ints) -> Storage | None:
@@ -321,7 +321,7 @@ class RowGather:
 def take_outer(s: Storage, rows: Ints) -> Storage | None:
     """The slices at coordinates `rows` of `outer_dim(s.format)`, in order; None for formats not row by row."""
     d = outer_dim(s.format)
-    if d is None or not _is_rows(s.format):
+    if d is None or not is_rows(s.format):
         return None
     edges = to_numpy(s.pos[1])
     counts = edges[rows + 1] - edges[rows]
@@ -355,7 +355,7 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
 def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
     """The elements at single coordinates of a matrix, as a gather; None where rows cannot be searched by bisection."""
     d = outer_dim(s.format)
-    if d is None or len(s.shape) != 2 or not _is_rows(s.format) or s.format.nlevels != 2:
+    if d is None or len(s.shape) != 2 or not is_rows(s.format) or s.format.nlevels != 2:
         return None
     rows, cols = at[d], at[1 - d]
     places = np.empty(len(rows), np.int64)

@@ -16,8 +16,10 @@ from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...format import format as parse
 from ...interop.constructors import assemble
 from ...interop.sources import asarray
+from ...runtime.conversion.convert import convert
 from ...runtime.conversion.remap import Program, coordinates_format, remap
 from ...runtime.gradient_hook import differentiable
+from ...runtime.leading_slice import is_rows, join_outer, outer_dim, take_outer
 from ...runtime.overrides import answering
 from ...storage import buffers
 from ...storage.buffers import buffer_of, itemsize, length
@@ -25,8 +27,9 @@ from ...storage.scalars import IntegerRangeError, python_scalar
 from ...storage.storage import Storage
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
+from ..manipulation.shaping import reshape
 from ..result_format import ROOM, dense_array, from_dense_array, to_result_format
-from .index import host_key, index_selection
+from .index import host_key, index_selection, outermost_coordinates
 from .key_join import keys_of, sorted_places, test_member
 from .keys import Axis, Group, Ints, Selection, select
 from .structure import pattern
@@ -111,6 +114,9 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
         return from_dense_array(host, t)
     if 0 in selection.shape:
         return t.clone()
+    replaced = _with_rows(t, selection, operand)
+    if replaced is not None:
+        return Tensor._from_storage(replaced)
     return to_result_format(
         remap(
             [(t._storage, _complement_program(t._storage, selection)), *_put_parts(t, selection, operand, True)],
@@ -310,6 +316,45 @@ def _complement_program(s: Storage, selection: Selection) -> Program:
     for d in range(len(s.shape)):
         program.keep(d)
     return program
+
+
+def _with_rows(t: Tensor, selection: Selection, v: Tensor) -> Storage | None:
+    """Compressed rows with some of them replaced by those of v, or by its one row; None for all else."""
+    s, d = t._storage, outer_dim(t.format)
+    rows = outermost_coordinates(selection, d, s.shape, length(s.values))
+    shape = (1,) * (len(s.shape) - v.ndim) + v.shape
+    if d is None or rows is None or not is_rows(s.format) or len(shape) != len(s.shape):
+        return None
+    if not v.ndim and _equal_or_both_nan(v.to_numpy()[()].item(), s.fill_value):
+        source = _empty_row(s, d)
+    else:
+        if shape[d] not in (1, len(rows)) or any(n != s.shape[k] for k, n in enumerate(shape) if k != d):
+            return None
+        stored = _elements_to_store(v if v.shape == shape else reshape(v, shape), s.fill_value, t.nse + v.nse + ROOM)
+        assert stored is not None
+        source = _with_widths(convert(stored, s.format), s)
+    order = np.arange(s.shape[d])
+    order[rows] = s.shape[d] + (np.arange(len(rows)) if source.shape[d] == len(rows) else 0)
+    joined = join_outer([s, source])
+    return None if joined is None else take_outer(joined, order)
+
+
+def _empty_row(s: Storage, d: int) -> Storage:
+    """One row that stores nothing, of the same format and extents."""
+    pos = buffers.zeros(2, buffers.scalar_of(s.pos[1]), s.values)
+    shape = tuple(1 if k == d else n for k, n in enumerate(s.shape))
+    crd = (None, s.crd[1][:0], *s.crd[2:])  # type: ignore[index]
+    return Storage(shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), crd, s.values[:0])
+
+
+def _with_widths(s: Storage, like: Storage) -> Storage:
+    """Rows with indices as wide as those of others, whose coordinates are as large."""
+    (pos, crd), widths = (s.pos[1], s.crd[1]), [buffers.scalar_of(x) for x in (like.pos[1], like.crd[1])]
+    if widths[0] == "i32" and length(s.values) >= 2**31:
+        return s
+    pos, crd = (buffers.cast(x, width) for x, width in zip((pos, crd), widths, strict=True))
+    all_pos, all_crd = (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:])
+    return Storage(s.shape, s.format, s.scalar, s.fill_value, all_pos, all_crd, s.values)
 
 
 def _put_parts(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[Storage, Program]]:

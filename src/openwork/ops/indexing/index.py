@@ -41,10 +41,11 @@ from ...tensor.tensor import Tensor
 from ..result_format import ROOM, dense_array, from_dense_array, sum_at_origin, to_result_format
 from .key_join import look_up
 from .keys import Axis, Group, Ints, Selection, Span, select
+from .take_inner import inner_coordinates, take_inner
 
 SCALAR = parse("() -> ()")
 
-__all__ = ["host_key", "index", "index_selection", "insert_dims"]
+__all__ = ["host_key", "index", "index_selection", "insert_dims", "outermost_coordinates"]
 
 
 def index(t: Tensor, key: Any) -> Tensor:
@@ -201,11 +202,16 @@ def index_selection(t: Tensor, selection: Selection) -> Tensor:
             return Tensor._from_storage(storage)
         if new and like.is_unique and like.is_ordered:
             return Tensor._from_storage(insert_dims(storage, new))
-    rows = _outermost_coordinates(selection, d, storage.shape, length(storage.values))
+    rows = outermost_coordinates(selection, d, storage.shape, length(storage.values))
     if rows is not None:
         gathered = take_outer(storage, rows)
         if gathered is not None:
             return Tensor._from_storage(gathered)
+    columns = inner_coordinates(selection, storage)
+    if columns is not None:
+        taken = take_inner(storage, columns)
+        if taken is not None:
+            return Tensor._from_storage(taken)
     group = selection.groups[0] if len(selection.groups) == 1 else None
     if group is not None and len(selection.shape) == len(selection.broadcast) == len(group.shape) == 1:
         is_pick = len(group.arrays) == 2 and group.shape[0] <= length(storage.values)
@@ -253,7 +259,7 @@ def _slice_outermost(storage: Storage, selection: Selection, d: int) -> Storage:
     return slice_outer(storage, span.start, span.start + span.count)
 
 
-def _outermost_coordinates(selection: Selection, d: int | None, shape: tuple[int, ...], stored: int) -> Ints | None:
+def outermost_coordinates(selection: Selection, d: int | None, shape: tuple[int, ...], stored: int) -> Ints | None:
     """The coordinates of the outermost dimension that are taken, where that is all that the selection does, and where
     they are not many more than the elements that are stored."""
     if d is None or selection.integers or len(selection.axes) != len(shape):
