@@ -15,6 +15,7 @@ from ..storage.buffers import Array
 from ..tensor.lazy import is_lazy
 from ..tensor.one_library import in_library
 from ..tensor.tensor import Tensor, resolve_format
+from .binsparse import from_binsparse, speaks_binsparse
 from .buffer_policy import BufferPolicy, dense_tensor
 from .from_torch import from_torch
 from .networkx import from_networkx, is_networkx
@@ -135,6 +136,8 @@ def _tensor_of(obj: object, copy: bool | None, fill: Any, format: object) -> Ten
         return from_pandas(obj, policy)
     if is_networkx(obj):
         return from_networkx(obj, policy)
+    if speaks_binsparse(obj):
+        return from_binsparse(obj, copy)
     inner = _wrapped_sparse(obj)
     if inner is not None:
         return inner if isinstance(inner, Tensor) else _tensor_of(inner, copy, fill, format)

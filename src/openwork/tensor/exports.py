@@ -12,6 +12,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 
 if TYPE_CHECKING:
+    from ..interop.binsparse import arrays_of, descriptor_of
     from ..interop.dask import token
     from ..interop.export import array, dlpack, to_dense, to_scipy, written
     from ..interop.networkx import to_networkx
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ..interop.to_torch import to_torch
     from .tensor import Tensor
 else:
+    arrays_of = late("interop.binsparse", "arrays_of")
+    descriptor_of = late("interop.binsparse", "descriptor_of")
     token = late("interop.dask", "token")
     to_scipy = late("interop.export", "to_scipy")
     to_torch = late("interop.to_torch", "to_torch")
@@ -56,6 +59,14 @@ class Exports:
     def __dask_tokenize__(self) -> Any:
         """Dask's name for the contents, the same in every process; see `interop.dask`."""
         return token(_me(self))
+
+    def __binsparse_descriptor__(self) -> dict[str, Any]:
+        """The binsparse description of the tensor, parsed; see `interop.binsparse`."""
+        return descriptor_of(_me(self))
+
+    def __binsparse__(self, *, descriptor: Any = None, copy: bool | None = None) -> dict[str, Any]:
+        """The arrays that the description names; see `interop.binsparse`."""
+        return arrays_of(_me(self), descriptor, copy)
 
     def to_pandas(self, index: Any = None, columns: Any = None) -> Any:
         """The matrix as a pandas frame of sparse columns, the vector as a sparse series; see `interop.to_pandas`."""
