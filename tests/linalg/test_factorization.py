@@ -247,6 +247,32 @@ def test_small_ones(kind: str) -> None:
     np.testing.assert_allclose(diagonal(np.array([2.0, 2.0, 10.0])), [1, 0.5, 2])
 
 
+@pytest.mark.parametrize("kind", [*KINDS, "superlu"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "float32"])
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_elements_of_the_inverse(kind: str, dtype: str, format: str) -> None:
+    A = matrix("ldl" if kind == "superlu" else kind, dtype, 150)
+    t = ow.asarray(A).asformat(format)
+    F = linalg.factorized(t, kind)
+    inverse = np.linalg.inv(A.toarray().astype("complex128" if dtype[0] == "c" else "float64"))
+    tolerance = DIGITS[dtype] * np.abs(inverse).max()
+    np.testing.assert_allclose(F.inverse_diagonal(), inverse.diagonal(), atol=tolerance)
+    selected = F.selected_inverse()
+    assert (selected.format, selected.nse) == (ow.format(format), A.nnz)
+    np.testing.assert_allclose(selected.to_numpy(), np.where(A.toarray() != 0, inverse, 0), atol=tolerance)
+
+
+def test_the_diagonal_of_the_inverse_of_a_mesh() -> None:
+    A = grid(9, 10, 11)
+    t = ow.asarray(A)
+    want = np.linalg.inv(A.toarray())
+    for ordering in ("amd", "nd", "natural"):
+        F = linalg.factorized(t, "cholesky", ordering=ordering)
+        np.testing.assert_allclose(F.inverse_diagonal(), want.diagonal())
+        np.testing.assert_allclose(linalg.factorized(t, "ldl", ordering=ordering).inverse_diagonal(), want.diagonal())
+    assert linalg.factorized(ow.zeros((0, 0), format="csr")).inverse_diagonal().shape == (0,)
+
+
 def test_logarithm_of_the_determinant() -> None:
     A = grid(12, 13)
     F = linalg.factorized(ow.asarray(A), "cholesky")

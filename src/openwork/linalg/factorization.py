@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..integers import integer
-from ..storage.buffers import numpy_dtype, to_numpy
-from ..storage.recorded import refuse_recorded
+from ..interop.layouts import sparse_csc_tensor, sparse_csr_tensor
+from ..runtime.gradient_hook import rule, tracked
+from ..storage.buffers import as_array, numpy_dtype, to_numpy
 from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .direct_solver.ordering import METHODS
 from .direct_solver.solvers import Multifrontal, symbolic_phase
 from .direct_solver.symbolic import Symbolic
-from .direct_solver.systems import Rows, completed, mirror, rows_of
-from .inverse import InverseOperator
-from .operands import solve_scalar, square
+from .direct_solver.systems import Rows, completed, coordinates, mirror, rows_of
+from .inverse import InverseOperator, check_transposition
+from .operands import solve_scalar, square, value_buffers
 from .preconditioners import finite
 from .superlu import SuperLU
 
@@ -27,6 +29,8 @@ Array = np.ndarray[Any, Any]
 
 KINDS = ("auto", "cholesky", "ldl", "lu", "superlu")
 OURS = ("cholesky", "ldl", "lu")
+COLUMNS = 64
+"""Columns of an inverse that are computed at a time."""
 SMALL = 1500
 """Rows below which SuperLU, which has no symbolic phase of its own, takes less time."""
 REFINEMENTS = {"cholesky": 0, "ldl": 3, "lu": 3, "superlu": 0}
@@ -49,6 +53,7 @@ class Factorization(InverseOperator):
     """A factorisation of a square matrix, to solve with again and again, and again with other values.
 
     `solve(b)` or a call of it takes a vector (n,) or right sides (n, k); `update(values)` keeps the symbolic phase.
+    Where torch records the matrix's values or a right side, solutions and determinants have gradients.
     `kind` is what was computed, `nse` the number of elements of the factors, `symbolic` the symbolic phase.
 
     Examples
@@ -58,7 +63,7 @@ class Factorization(InverseOperator):
     array([1., 2.])
     """
 
-    __slots__ = ("_asked", "_factors", "_options", "_rows", "_sizes", "_tensor", "refine")
+    __slots__ = ("_asked", "_factors", "_options", "_rows", "_sizes", "_tensor", "_updates", "refine")
 
     def __init__(
         self, a: Tensor, scalar: str, kind: str = "auto", ordering: Any = "auto", refine: int | None = None,
@@ -70,6 +75,7 @@ class Factorization(InverseOperator):
         self._factors: Solver | None = None
         self.refine = refine or 0
         self._sizes: Rows | None = None
+        self._updates = 0
         self._rows = self._read(a)
         if self._rows.n:
             self._factorise()
@@ -97,7 +103,6 @@ class Factorization(InverseOperator):
         only where the values were refused before the numeric phase.
         """
         t = values if isinstance(values, Tensor) else self._tensor.with_values(values)
-        refuse_recorded(t.values)
         if solve_scalar(t)[0] == "c" and self.scalar[0] != "c":
             raise DTypeError(f"update: the factors are {self.dtype}; got {t.dtype}\n  help: factorized(A)")
         if t.shape != self.shape:
@@ -107,7 +112,7 @@ class Factorization(InverseOperator):
         same = rows.turned == old.turned and np.array_equal(rows.pos, old.pos) and np.array_equal(rows.crd, old.crd)
         if not same:
             raise ShapeError("update: the values are of another structure\n  help: factorized(A) analyses that one")
-        self._tensor, self._rows = t, rows
+        self._tensor, self._rows, self._updates = t, rows, self._updates + 1
         if self._factors is not None:
             finite(rows.values, "update")
             try:
@@ -121,11 +126,21 @@ class Factorization(InverseOperator):
 
     def solve(self, b: Any, trans: str = "N", *, transposed: bool = False) -> Any:
         """x with `A @ x = b`, with `A.T` for trans="T" or `transposed`, with `A.H` for "H"; of the kind of `b`."""
-        return super().solve(b, "T" if transposed else trans)
+        trans = "T" if transposed else check_transposition(trans, "solve")
+        if self._recorded(b):
+            return rule("factorization_solve")(self, self._tensor, b, trans)
+        return super().solve(b, trans)
+
+    def _recorded(self, *operands: Any) -> bool:
+        """Whether torch records the matrix or one of these."""
+        return "torch" in sys.modules and tracked(value_buffers(self._tensor, *operands))
 
     def slogdet(self) -> tuple[Any, Any]:
         """(sign, logarithm of the absolute value) of the determinant."""
         dtype = numpy_dtype(self.scalar)
+        if self._recorded():
+            recorded: tuple[Any, Any] = rule("factorization_slogdet")(self._tensor)
+            return recorded
         if self._factors is None:
             return dtype.type(1), np.zeros((), dtype).real[()]
         sign, size = self._factors.slogdet()
@@ -136,11 +151,60 @@ class Factorization(InverseOperator):
     def logdet(self) -> Any:
         """The logarithm of the determinant; nan where it is negative."""
         sign, size = self.slogdet()
-        return size if sign.real > 0 and sign.imag == 0 else size * np.nan
+        return size if sign.real > 0 and complex(sign).imag == 0 else size * np.nan
+
+    def inverse_diagonal(self) -> Any:
+        """The diagonal of the inverse, an array of the library of the matrix.
+
+        By the selected inverse of "cholesky" and "ldl", which computes what is in the structure of the factor; of other
+        kinds a solution for each column.
+        """
+        return as_array(self._inverse()[0], like=self._tensor.values)
+
+    def selected_inverse(self) -> Tensor:
+        """The elements of the inverse where the matrix stores some, as a CSR or CSC Tensor; see `inverse_diagonal`.
+
+        It is the gradient of `logdet`, transposed.
+        """
+        rows = self._rows
+        parts = [as_array(x, like=self._tensor.values) for x in (rows.pos, rows.crd, self._inverse()[1])]
+        make = sparse_csc_tensor if rows.turned else sparse_csr_tensor
+        return make(parts[0], parts[1], parts[2], self.shape)
+
+    def inverse_at(self, row: Array, col: Array, trans: str = "N") -> Array:
+        """The elements of the inverse, or of its transpose, at coordinates that the matrix stores."""
+        from scipy.sparse import csr_array
+
+        rows = self._rows
+        found = csr_array((self._inverse(trans)[1], rows.crd, rows.pos), self.shape)
+        return np.asarray(found[(col, row) if rows.turned else (row, col)])
+
+    def _inverse(self, trans: str = "N") -> tuple[Array, Array]:
+        """The diagonal of the inverse, or of its transpose, and the elements where the rows have some."""
+        rows = self._rows
+        if self._factors is None:
+            return np.zeros(0, self.dtype), np.zeros(0, self.dtype)
+        if isinstance(self._factors, Multifrontal) and self.kind != "lu" and self._factors.scalar == self.scalar:
+            diagonal, elements = self._factors.inverse()
+            return diagonal, elements if trans == "N" else np.conj(elements)
+        row, col = coordinates(rows)
+        row, col = (col, row) if rows.turned else (row, col)
+        diagonal, elements = np.empty(rows.n, self.dtype), np.empty(len(row), self.dtype)
+        order = np.argsort(col, kind="stable")
+        ends = np.searchsorted(col[order], np.arange(0, rows.n + COLUMNS, COLUMNS))
+        for number, lo in enumerate(range(0, rows.n, COLUMNS)):
+            hi = min(lo + COLUMNS, rows.n)
+            unit = np.zeros((rows.n, hi - lo), self.dtype)
+            unit[np.arange(lo, hi), np.arange(hi - lo)] = 1
+            x = self._solve(unit, trans)
+            diagonal[lo:hi] = x[np.arange(lo, hi), np.arange(hi - lo)]
+            chosen = order[ends[number] : ends[number + 1]]
+            elements[chosen] = x[row[chosen], col[chosen] - lo]
+        return diagonal, elements
 
     def _read(self, t: Tensor) -> Rows:
         """The compressed rows of the matrix; of kinds that read a triangle the Hermitian matrix that it stands for."""
-        rows = rows_of(t, self.scalar)
+        rows = rows_of(t.detach(), self.scalar)
         return completed(rows) if self._asked[0] in ("cholesky", "ldl") else rows
 
     def _factorise(self) -> None:
@@ -304,7 +368,6 @@ def factorized(
     t = square(a, "factorized")
     if t.ndim != 2:
         raise ShapeError(f"factorized: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
-    refuse_recorded(t.values)
     if not isinstance(ordering, str):
         ordering = _permutation(ordering, t.shape[0])
     return Factorization(t, solve_scalar(t), kind, ordering, steps, precision == "single", asked)

@@ -143,7 +143,7 @@ def right_side(b: Any, a: Any) -> tuple[np.ndarray[Any, Any], Callable[[np.ndarr
         torch_like = is_torch(b.values)
         return dense(b), lambda x: Tensor._from_dense(_to_torch(x) if torch_like else np.ascontiguousarray(x))
     if is_torch(b):
-        return to_numpy(b), _to_torch
+        return to_numpy(as_array(b)), _to_torch
     return np.asarray(b), lambda x: x
 
 

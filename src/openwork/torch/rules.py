@@ -40,6 +40,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "contract": single_operand.contract,
     "convert": permutation.convert,
     "det": solvers.det,
+    "factorization_slogdet": solvers.factorization_slogdet,
+    "factorization_solve": solvers.factorization_solve,
     "slogdet": solvers.slogdet,
     "eigsh": eigenpairs.eigsh,
     "svds": eigenpairs.svds,

@@ -124,13 +124,16 @@ class Factors:
         """Whether rows are exchanged at a step: P stands beside L."""
         return uplo == "L"
 
-    def diagonal(self) -> Array:
-        """The diagonal of the triangular factor that has one other than ones, or of D, in the order of elimination."""
+    def diagonal(self, panels: Array | None = None) -> Array:
+        """The diagonal of the triangular factor that has one other than ones, or of D, in the order of elimination.
+
+        panels : others of the same structure
+        """
         s = self.symbolic
         owner = s.owner
         column = np.arange(s.n) - s.nodes.first[owner]
         height = (np.diff(s.nodes.first) + s.nodes.below).astype(np.int64)
-        out: Array = self.values[s.panel_at[owner] + column * (height[owner] + 1)]
+        out: Array = (self.values if panels is None else panels)[s.panel_at[owner] + column * (height[owner] + 1)]
         return out
 
     def slogdet(self) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from ...storage.buffers import numpy_dtype
 from .factors import Factors
 from .graph import adjacency
 from .ordering import METHODS, order_of
+from .selected_inverse import selected_inverse
 from .symbolic import Symbolic, analyse
 from .systems import Rows, coordinates, equilibrated, transversal
 
@@ -139,6 +140,16 @@ class Multifrontal:
         if after is not None:
             out *= after[:, None].astype(real)
         return out
+
+    def inverse(self) -> tuple[Array, Array]:
+        """The diagonal of the inverse, and its elements where the rows have some. Of "cholesky" and "ldl"."""
+        found = selected_inverse(self.factors)
+        diagonal, elements = found.diagonal(), found.at(self.row, self.col)
+        if self.scales is not None:
+            scale = self.scales.row
+            diagonal = diagonal * (scale * scale)
+            elements = elements * (scale[self.row] * scale[self.col])
+        return diagonal.astype(self.factors.dtype), elements.astype(self.factors.dtype)
 
     def slogdet(self) -> tuple[Any, Any]:
         """(sign, logarithm of the absolute value) of the determinant."""

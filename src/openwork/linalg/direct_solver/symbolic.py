@@ -60,8 +60,8 @@ def stacks(head: I[const], next: I[const], row_pos: i64[const], depth: I[const],
 _ENTRIES = """
 def entries(row: I[const], col: I[const], rank: I[const], owner: I[const], first: I[const], row_pos: i64[const],
             rows: I[const], home: I[mut], target: i64[mut], turned: bool[mut], count: i64, half: i64):
-    # the panel and the place in it of each element: of the lower triangle alone where half is 0, else of both, what
-    # is above a panel's columns transposed into a second one, `half` elements later
+    # the panel and the place in it of each element: of the lower triangle alone where half is 0, of both where it is
+    # -1, the upper one mirrored; else what is above a panel's columns is in a second one, `half` elements later
     for e in range(0, count):
         x = i64(rank[row[e]])
         y = i64(rank[col[e]])
@@ -76,7 +76,7 @@ def entries(row: I[const], col: I[const], rank: I[const], owner: I[const], first
         if half == 0 and row[e] < col[e]:
             home[e] = -1
         elif i < start + k:
-            if half == 0:
+            if half <= 0:
                 target[e] = i - start + (j - start) * m
             else:
                 target[e] = x - start + (y - start) * m
@@ -90,7 +90,7 @@ def entries(row: I[const], col: I[const], rank: I[const], owner: I[const], first
                 else:
                     b = mid
             target[e] = k + a - row_pos[s] + (j - start) * m
-            if x < y:
+            if x < y and half > 0:
                 target[e] = target[e] + half
 """
 
@@ -189,11 +189,14 @@ class Symbolic:
         return self._plans[threads]
 
     def entries(self, row: Array, col: Array, panels: int = 1) -> Entries:
-        """Where the elements at these coordinates go: of the lower triangle with one panel, of all with two."""
+        """Where elements at these coordinates go: those of the lower triangle with one panel, all with two.
+
+        With 0 panels, which is for reading, those of the upper triangle are at their mirror images.
+        """
         kind, count = self.order.dtype, len(row)
         home, target, turned = np.empty(count, kind), np.zeros(count, np.int64), np.zeros(count, bool)
         executable = compiled(_ENTRIES, index_type(home))
-        half = self.stored if panels == 2 else 0
+        half = {0: -1, 1: 0, 2: self.stored}[panels]
         words = [
             np.asarray(row, kind), np.asarray(col, kind), self.rank, self.owner, self.nodes.first, self.row_pos,
             self.rows, home, target, turned, count, half,

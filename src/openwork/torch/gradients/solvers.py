@@ -14,8 +14,12 @@ import torch
 from ...errors import UnsupportedError
 from ...integers import common_shape
 from ...linalg import direct, triangular
+from ...linalg.factorization import Factorization, factorized
+from ...linalg.tridiagonal import is_tridiagonal
+from ...ops.elementwise.functions import conj
 from ...ops.manipulation.shaping import reshape
 from ...ops.manipulation.triangles import tril, triu
+from ...runtime.gradient_hook import tracked
 from ...storage.buffers import as_array, length, scalar_of
 from ...storage.recorded import bare, structure_of
 from ...storage.specified import coordinates
@@ -25,13 +29,47 @@ from .batched import map_batch
 from .permutation import without_duplicates
 from .single_operand import Product, _conjugate, _like, product
 
-__all__ = ["det", "slogdet", "solve", "solve_triangular"]
+__all__ = ["det", "factorization_slogdet", "factorization_solve", "slogdet", "solve", "solve_triangular"]
 
 BLOCK = 64
 """Columns of an inverse that are computed at a time and sampled at a structure's elements."""
 
 Solver = Callable[[Tensor, torch.Tensor, bool], Any]
 """A matrix, right sides, and whether the matrix is the conjugate transpose of the one that was given."""
+
+
+class _Factored:
+    """A solver that factorises a matrix once, for it and its adjoint: the adjoint solve takes the same factors.
+
+    Other values are factored anew: those of another sample, or of a Factorization that was updated since.
+    """
+
+    def __init__(self, factors: Factorization | None = None, trans: str = "N") -> None:
+        self.factors, self.trans = factors, trans
+        self.values: Any = None
+        self.turned = False
+        self.version = 0 if factors is None else factors._updates
+
+    def __call__(self, t: Tensor, right: torch.Tensor, turned: bool) -> Any:
+        if t.format.is_dense or right.ndim > 2 or tracked([t.values, right]) or is_tridiagonal(t):
+            return direct.solve(t, right)
+        values = t.values.detach()
+        if self.values is None and self.factors is not None:
+            self.values = values.conj().resolve_conj() if turned else values
+        if not self._is_same(values, turned):
+            self.factors, self.trans, self.turned = factorized(t), "N", turned
+            self.values, self.version = values.clone(), 0
+        assert self.factors is not None
+        if turned == self.turned:
+            return self.factors.solve(right, self.trans)
+        if self.trans == "T":
+            return self.factors.solve(right.conj().resolve_conj()).conj().resolve_conj()
+        return self.factors.solve(right, "H" if self.trans == "N" else "N")
+
+    def _is_same(self, values: torch.Tensor, turned: bool) -> bool:
+        if self.factors is None or self.factors._updates != self.version:
+            return False
+        return bool(torch.equal(self.values, values if turned == self.turned else values.conj().resolve_conj()))
 
 
 class _Solution(torch.autograd.Function):  # type: ignore[misc]
@@ -151,19 +189,20 @@ def _inverse_at(s: Storage, values: torch.Tensor) -> torch.Tensor:
     n = s.shape[0]
     crd, positions = coordinates(s)
     out = values.new_zeros(length(values))
+    if not torch.is_grad_enabled():
+        factors = factorized(Tensor._from_storage(s.with_values(values.detach())))
+        found = torch.from_numpy(factors.inverse_at(crd[0], crd[1], "T"))
+        return out.index_add(0, torch.from_numpy(positions).to(torch.int64), found.to(values.dtype))
+    solver = _Factored()
     for start in range(0, n, BLOCK):
         in_block = (crd[1] >= start) & (crd[1] < start + BLOCK)
         rows, columns, values_at_element = (
             torch.from_numpy(x[in_block]).to(torch.int64) for x in (crd[0], crd[1] - start, positions)
         )
         unit = torch.eye(n, dtype=values.dtype)[:, start : start + BLOCK]
-        block = _solution(_plain_solver, s.permute((1, 0)), True, values, unit)
+        block = _solution(solver, s.permute((1, 0)), True, values, unit)
         out = out.index_add(0, values_at_element, block[rows, columns])
     return out
-
-
-def _plain_solver(t: Tensor, right: torch.Tensor, _: bool) -> Any:
-    return direct.solve(t, right)
 
 
 def slogdet(a: Any) -> Any:
@@ -198,7 +237,19 @@ def det(a: Any) -> Tensor:
 
 def solve(a: Any, b: Any) -> Any:
     """The rule of `linalg.solve`."""
-    return _solve(lambda t, right, _: direct.solve(t, right), a, b, "solve")
+    return _solve(_Factored(), a, b, "solve")
+
+
+def factorization_solve(factors: Factorization, a: Tensor, b: Any, trans: str) -> Any:
+    """The rule of `Factorization.solve`: the adjoint is solved with the same factors."""
+    turned = a if trans == "N" else a.mT if trans == "T" else conj(a).mT
+    return _solve(_Factored(factors, trans), turned, b, "solve")
+
+
+def factorization_slogdet(a: Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rule of `Factorization.slogdet`."""
+    sign, log = slogdet(a)
+    return sign.to_dense(), log.to_dense()
 
 
 def solve_triangular(a: Any, b: Any, *, lower: bool = True, unit_diagonal: bool = False) -> Any:
