@@ -336,6 +336,14 @@ STRUCTURES_COMPARED_BLOCK = _tuned(
 SPGEMM_SMALL_WINDOW = _tuned(
     1 << 12, "columns", "of a dense window of a small product", "32 KiB of doubles, which malloc has at hand"
 )
+EINSUM_DENSE_RATE = _tuned(
+    8, "products", "of dense operands take the time of one of stored elements",
+    "BLAS on one core of an AVX-512 machine, 20 to 60 times the rate of a walk, of which small products reach a part",
+)  # fmt: skip
+EINSUM_BLAS_WORK = _tuned(
+    32768, "products", "of dense operands, above which NumPy's einsum is asked for BLAS",
+    "finding that out takes 20 to 40 us, 32,768 products without BLAS as long",
+)  # fmt: skip
 EINSUM_OPTIMAL = _tuned(
     8, "operands", "up to which every order of contraction is looked at",
     "6561 pairs of sets; set with 512b76f",

@@ -528,3 +528,84 @@ def test_sums_of_one_operand_are_sparse_where_two_dimensions_stay(ring: str) -> 
             asked = ow.einsum(text, t, semiring=ring, format=format)
             assert asked.format == ow.format(format, want.ndim)
             np.testing.assert_allclose(asked.to_numpy(), want)
+
+
+# -- scaling, and orders of several operands ---------------------------------------------------------------------------
+
+SCALED = [
+    "ij,j->ij", "j,ij->ij", "ij,j->ji", "i,ij,j->ij", "ij,ij->ij", "ij,ik,kj->ij", "ij,j,kj->ik", "i,ij,j,jk,k->ik",
+    "ij,,jk->ik",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 3)", "dia", "bitmap"])
+@pytest.mark.parametrize("text", SCALED)
+def test_dense_operands_that_scale_leave_a_result_sparse(text: str, spec: str, library: str) -> None:
+    """As `A * d` does; with infinities where nothing is stored, which take no part."""
+    rng = np.random.default_rng(4)
+    extents = {"i": 6, "j": 8, "k": 6 if "kj->ik" in text else 5}
+    sparse = [0] if text.startswith("ij") else [1]
+    sparse += [2] if text in ("ij,j,kj->ik", "ij,,jk->ik") else [3] if text.endswith("jk,k->ik") else []
+    dense, given = [], []
+    for k, term in enumerate(text.split("->")[0].split(",")):
+        x = rng.random([extents[c] for c in term])
+        if k in sparse:
+            x *= rng.random(x.shape) < 0.4
+            dense.append(x)
+            given.append(ow.asarray(x, format=spec))
+            continue
+        dense.append(x)
+        given.append(x)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        given = [
+            ow.asarray(torch.from_numpy(x), format=spec) if k in sparse else torch.from_numpy(x)
+            for k, x in enumerate(dense)
+        ]
+    got = ow.einsum(text, *given)
+    assert isinstance(got, ow.Tensor)
+    assert not got.format.is_dense
+    np.testing.assert_allclose(got.to_numpy(), np.einsum(text, *dense), rtol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(ow.asarray(ow.einsum(text, *given, format="dense")).to_numpy()), got.to_numpy(), rtol=1e-12
+    )
+
+
+def test_orders_of_several_operands_scale_before_they_multiply() -> None:
+    a = ow.random((200, 200), 0.05, format="csr", rng=0)
+    d = np.random.default_rng(1).random(200)
+    steps = [s.title for s in ow.explain(lambda: ow.einsum("i,ij,j,jk,k->ik", d, a, d, a, d)).steps]
+    assert "sparse matrix product" in steps[-1]
+    terms = [
+        dict(s.facts)["terms"] for s in ow.explain(lambda: ow.einsum("ij,j,kj->ik", a, d, a)).steps if "step" in s.title
+    ]
+    assert terms[0].endswith("T0[i, j] * T1[j]")
+
+
+def test_one_sparse_operand_goes_in_pairs_where_these_are_fewer_products() -> None:
+    rng = np.random.default_rng(1)
+    a, x, w = ow.random((300, 300), 0.05, format="csr", rng=0), rng.random((300, 20)), rng.random((20, 30))
+    plan = ow.explain(lambda: ow.einsum("ij,jk,kl->il", a, x, w))
+    assert "step 1 of 2" in str(plan)
+    np.testing.assert_allclose(plan.result, a.to_numpy() @ x @ w)
+    t = ow.random((30, 30, 30), 0.01, format="csf", rng=0)
+    factors = [rng.random((30, 8)) for _ in range(2)]
+    assert "step 1" not in str(ow.explain(lambda: ow.einsum("ijk,jr,kr->ir", t, *factors)))
+
+
+def test_products_of_one_structure_are_summed_after_they_are_merged() -> None:
+    a, b, c = (ow.random((60, 60), 0.1, format="csr", rng=k) for k in range(3))
+    da, db, dc = (x.to_numpy() for x in (a, b, c))
+    for text in ("ij,jk,ki->", "ij,jk,ik->i", "ij,jk,ki->k", "ij,ij->", "ij,ij->j", "ij,ji->i"):
+        operands, dense = (a, b, c)[: text.count(",") + 1], (da, db, dc)[: text.count(",") + 1]
+        got = ow.einsum(text, *operands)
+        np.testing.assert_allclose(ow.asarray(got).to_numpy(), np.einsum(text, *dense), rtol=1e-12)
+
+
+def test_dense_operands_in_between_do_not_warn() -> None:
+    a = ow.random((60, 60), 0.1, format="csr", rng=0)
+    x = np.full((60, 60), np.inf)
+    x[0] = -np.inf
+    with np.errstate(all="raise"):
+        ow.einsum("ij,jk,kl->il", a, x, x)

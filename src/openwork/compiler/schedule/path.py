@@ -18,6 +18,8 @@ __all__ = ["Size", "Step", "contraction_cost", "find_path"]
 
 OPTIMAL = tuning.EINSUM_OPTIMAL
 
+DENSE_RATE = tuning.EINSUM_DENSE_RATE
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -44,9 +46,11 @@ def contraction_cost(x: Size, y: Size, live: frozenset[str], extents: Mapping[st
     space = _space(letters, extents)
     if x.dense and y.dense:
         work = _space(x.letters | y.letters, extents)
-        return work, Size(letters, space, True)
+        return work / DENSE_RATE + space, Size(letters, space, True)
     if x.dense or y.dense:
         sparse, dense = (y, x) if x.dense else (x, y)
+        if dense.letters <= sparse.letters == letters:  # elements are scaled
+            return 2 * sparse.nse, Size(letters, sparse.nse)
         work = sparse.nse * _space(dense.letters - sparse.letters, extents)
         return work + space + dense.nse, Size(letters, space, True)
     products = x.nse * y.nse / max(1.0, _space(x.letters & y.letters, extents))

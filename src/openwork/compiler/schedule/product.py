@@ -95,14 +95,16 @@ def plan_product(
     if not sparse and ring.name == "plus_times":
         return Plan((Step(product_statement(inputs, output), Route.DENSE),))
     steps = _Steps(inputs, output, operands, ring)
-    if format is not None and len(sparse) == 1 < len(operands):
+    if len(sparse) == 1 < len(operands):
         if ring.name == "plus_times" and _samples(inputs, output, operands[sparse[0]], sparse[0], format):
             return steps.single_walk(sparse[0], Route.SAMPLE, "+=", "mul")
-        if _scatters(inputs, output, operands, format):
+        if format is not None and _scatters(inputs, output, operands, format):
             return steps.by_pairs(stored=True)
     is_dense = _sums_densely(inputs[0], output, operands[0].format, format)
     in_pairs = len(operands) < 3 or (notation and notation[1] not in _BY_PATTERN)
-    if notation and in_pairs and len(sparse) == 1 and (len(operands) > 1 or is_dense):
+    one_walk = notation and in_pairs and len(sparse) == 1 and (len(operands) > 1 or is_dense)
+    if one_walk and not (ring.name == "plus_times" and steps.pairs_are_cheaper(sparse[0])):
+        assert notation is not None
         return steps.single_walk(sparse[0], Route.WALK, *notation)
     return steps.by_pairs(stored=ring.name != "plus_times")
 
@@ -119,14 +121,15 @@ def _sums_densely(letters: str, output: str, stored: Format | None, wanted: Form
     return wanted.is_dense if wanted is not None else sum_format(letters, output, stored) is None
 
 
-def _samples(inputs: tuple[str, ...], output: str, driver: OperandFacts, at: int, format: Format) -> bool:
-    """Whether the structure of the sparse operand is the result's: no other element of the product can be there."""
+def _samples(inputs: tuple[str, ...], output: str, driver: OperandFacts, at: int, format: Format | None) -> bool:
+    """Whether the structure of the sparse operand is the result's, in `format` if one is asked for: no other element
+    of the product can be there."""
     term, fmt = inputs[at], driver.format
     if fmt is None or not output or sorted(term) != sorted(output) or not fmt.is_unique:
         return False
     if any(len(set(t)) != len(t) for t in inputs):
         return False
-    return fmt.permute(tuple(term.index(c) for c in output)) == format
+    return format is None or fmt.permute(tuple(term.index(c) for c in output)) == format
 
 
 def _scatters(inputs: tuple[str, ...], output: str, operands: tuple[OperandFacts, ...], format: Format) -> bool:
@@ -189,6 +192,16 @@ class _Steps:
         self.add(used, self.output, route, (notation[0], notation[1]), last=True)
         return Plan(tuple(self.steps))
 
+    def pairs_are_cheaper(self, driver: int) -> bool:
+        """Whether the products of three operands or more, of which one is sparse, are far fewer in pairs than in one
+        walk of it, which forms them for all other letters together."""
+        if len(self.inputs) < 3 or any(len(set(t)) != len(t) for t in self.inputs):
+            return False
+        extents, letters = _extents(self.inputs, self.operands), set(self.inputs[driver])
+        inner = math.prod(n for c, n in extents.items() if c not in letters)
+        at_once = self.operands[driver].nse * inner + math.prod(extents[c] for c in self.output)
+        return 2 * sum(step.cost for step in self.path(list(range(len(self.inputs))))) < at_once
+
     def distinct_letters(self, k: int, keep: str) -> int:
         """The operand with every letter once and only those of `keep`, the others summed."""
         keeps_all = self.dense[k] and not self.sums_first
@@ -227,6 +240,11 @@ class _Steps:
             sizes.append(Size(frozenset(self.letters[n]), float(min(stored, space)), self.dense[n]))
         return find_path(sizes, self.output, extents)
 
+    def scales(self, x: int, y: int, live: str) -> bool:
+        """Whether one of the two, a dense operand, scales the elements of the other, a sparse one."""
+        dense, sparse = (x, y) if self.dense[x] else (y, x)
+        return set(self.letters[dense]) <= set(self.letters[sparse]) == set(live)
+
     def pair(self, x: int, y: int, rest: list[int], pair: Pair) -> int:
         """The contraction of two operands, of whose letters those stay that the result or another one has."""
         others = {c for k in rest for c in self.letters[k]}
@@ -236,11 +254,15 @@ class _Steps:
         live = self.output if last else live
         if self.dense[x] and self.dense[y]:
             route = Route.DENSE
+        elif self.dense[x] != self.dense[y] and self.ring.name == "plus_times" and self.scales(x, y, live):
+            route = Route.MERGE
         elif self.dense[x] or self.dense[y]:
             route = Route.WALK
         else:
-            is_elementwise = self.ring.name == "plus_times" and set(letters[0]) == set(letters[1]) == set(live)
+            is_elementwise = self.ring.name == "plus_times" and set(letters[0]) == set(letters[1]) >= set(live)
             route = Route.MERGE if is_elementwise else Route.CONTRACT
         notation = index_notation_of(self.ring) or ("+=", "mul")
         estimate = pair.result.nse if len(self.inputs) > 2 else None
+        if route is Route.MERGE and len(live) < max(map(len, letters)):  # elements that both have, then their sums
+            return self.distinct_letters(self.add([x, y], letters[0], route, notation, estimate=estimate), live)
         return self.add([x, y], live, route, notation, last=last, estimate=estimate)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ... import tuning
 from ...errors import DTypeError
 from ...runtime.promote import promote
 from ...storage.buffers import Array, as_array, cast, is_torch, scalar_of
@@ -19,7 +21,10 @@ def dense_product(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -
     subscripts = f"{','.join(inputs)}->{output}"
     like = next((x for x in values if is_torch(x)), None)
     if like is None:
-        return np.asarray(np.einsum(subscripts, *values))
+        extents = {c: n for term, x in zip(inputs, values, strict=True) for c, n in zip(term, x.shape, strict=True)}
+        by_blas = len(values) > 1 and math.prod(extents.values()) >= tuning.EINSUM_BLAS_WORK
+        with np.errstate(all="ignore"):  # as without BLAS
+            return np.asarray(np.einsum(subscripts, *values, optimize=by_blas))
     import torch
 
     return _by_torch(lambda *x: torch.einsum(subscripts, *x), [as_array(x, like=like) for x in values], "einsum")

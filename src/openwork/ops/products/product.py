@@ -275,11 +275,25 @@ def _factors(e: Expression) -> list[Expression]:
 
 
 def _merge(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Term:
-    """The elementwise product of two sparse terms of the same letters, by a merge."""
-    x, y = values
-    aligned = y.storage.permute([y.letters.index(c) for c in x.letters])
-    left, right = Tensor._from_storage(x.storage), Tensor._from_storage(aligned)
+    """The elementwise product of two sparse terms of the same letters, by a merge, or of one with a dense operand of
+    letters that it has."""
+    x, y = values if isinstance(values[0], Term) else values[::-1]
+    if not isinstance(y, Term):
+        left = Tensor._from_storage(x.storage)
+        return Term(x.letters, elementwise("mul", left, _along(x.letters, *y), zero_annihilates=True)._storage)
+    if length(y.storage.values) > length(x.storage.values):  # the shorter one is converted to the order of the other
+        x, y = y, x
+    left = Tensor._from_storage(x.storage)
+    right = Tensor._from_storage(y.storage.permute([y.letters.index(c) for c in x.letters]))
     return Term(x.letters, elementwise("mul", left, right, zero_annihilates=True)._storage)
+
+
+def _along(letters: str, own: str, array: Any) -> Any:
+    """A dense operand with a dimension for each of `letters`, of extent 1 where it has none."""
+    order = [own.index(c) for c in letters if c in own]
+    moved = array.transpose(order) if isinstance(array, np.ndarray) else array.permute(order)
+    sizes = iter(moved.shape)
+    return moved.reshape(tuple(next(sizes) if c in own else 1 for c in letters))
 
 
 def _contract(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Term:
