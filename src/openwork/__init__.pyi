@@ -2445,15 +2445,18 @@ def einsum(subscripts: Any, /, *operands: MaskedTensor, format: object = None, s
 
     Returns
     -------
-    a sparse Tensor where all operands are sparse and there are several; with dense operands an array of their
-    library; a dense Tensor where all operands are Tensors, and one of them dense or all but one; of one operand what
-    `sum` over the letters that the result lacks is
+    a sparse Tensor where all operands are sparse and there are several; with dense operands too where these scale
+    elements alone (`ij,j,kj->ik`, as `(A * d) @ A.T`), or one sparse operand has the result's indices (`ij,ik,kj->ij`):
+    nothing else can be there; with other dense operands an array of their library; a dense Tensor where all operands
+    are Tensors, and one of them dense or all but one; of one operand what `sum` over the letters that the result lacks
+    is
 
     Guarantees: equal to `numpy.einsum` on the dense arrays up to the order of floating-point sums, and but for infinity
     and NaN: what is unspecified takes no part, so that 0 times infinity is no NaN there. A sparse result is sorted and
     without duplicates, and the same for any number of threads.
     Cost: two operands at a time, in the order that is cheapest by estimates from numbers of elements; one sparse
-    operand with dense ones is one kernel, O(nse * extents of the letters that it lacks).
+    operand with dense ones is one kernel, O(nse * extents of the letters that it lacks), unless pairs are far fewer
+    products. Of more than 8 operands opt_einsum's greedy order where it is installed.
     Raises ShapeError if extents disagree, UnsupportedError for fill values that are not the semiring's zero.
     Source: numpy.einsum's notation; Kjolstad et al., The Tensor Algebra Compiler, OOPSLA 2017.
 
