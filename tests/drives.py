@@ -13,8 +13,8 @@ from reference import Buffers, Unpackable, pack, walk
 
 from openwork.codegen import cache
 from openwork.codegen import executable as machine
-from openwork.compiler.operand import ParamRef, parse_ref
-from openwork.compiler.schedule import Schedule, schedule
+from openwork.compiler.operand import Operand, ParamRef, parse_ref
+from openwork.compiler.schedule import Facts, Schedule, schedule
 from openwork.compiler.simplify import simplify
 from openwork.compiler.single.factors import identity
 from openwork.compiler.single.lower import lower_single_operand
@@ -26,7 +26,10 @@ from openwork.ir.index import Expression as Term
 from openwork.ir.index_evaluate import evaluate
 from openwork.ir.loop import Buffer, Kernel
 from openwork.runtime.launch import even_bounds, kernel_argument, outer_range, work_bounds
-from openwork.runtime.single_operand import Problem, bind_operands
+from openwork.runtime.operand_type import operand_type
+from openwork.runtime.plan import extents_of, form_of, layout_of, types_of
+from openwork.runtime.program import laid_out
+from openwork.runtime.promote import compute_scalar
 from openwork.runtime.strided import Strided, new_output, strided
 from openwork.storage.buffers import numpy_dtype
 from openwork.storage.storage import Storage
@@ -153,6 +156,19 @@ def _elements(s: Storage, values: Array) -> Iterator[tuple[tuple[int, ...], Any]
 
 
 @dataclass(frozen=True)
+class Problem:
+    """A statement with its operands laid out, and what a schedule and a lowering ask."""
+
+    stmt: Assignment
+    values: Mapping[str, Any]
+    operands: Mapping[str, Operand]
+    extents: Mapping[str, int]
+    facts: Facts
+    compute: str
+    innermost: int | None
+
+
+@dataclass(frozen=True)
 class Drive:
     """A statement, laid out, scheduled and lowered; `want` is the dense result."""
 
@@ -193,11 +209,16 @@ def drive(
     """The statement lowered for its sparse operand `A`; `shared` gives the output A's structure, `medium` lanes that
     are masked."""
     values = {n: source.storage if n == "A" else strided(arrays[n]) for n in stmt.tensors}
-    problem = bind_operands(stmt, values, scalar, shared=shared)
-    short = problem.facts.short if short is None else short
-    problem = replace(problem, facts=replace(problem.facts, large=large, short=short, medium=medium))
-    operands = dict(problem.operands)
-    plan = schedule(stmt, operands, problem.facts)
+    form = form_of(stmt, "A")
+    views = [values[n] for n in form.dense]
+    extents = extents_of(stmt, form, [source.storage.shape, *[v.shape for v in views]])
+    layout = layout_of(form, views, extents, scalar, shared or None)
+    values |= dict(zip(form.dense, laid_out(views, layout.packed), strict=True))
+    operands, facts = types_of(form, operand_type(source.storage), views, layout, large)
+    facts = replace(facts, short=facts.short if short is None else short, medium=medium)
+    innermost = layout.output.unit if layout.vector in form.out else None
+    problem = Problem(stmt, values, operands, extents, facts, compute_scalar(scalar), innermost)
+    plan = schedule(stmt, operands, facts)
     kernel = simplify(lower_single_operand(stmt, operands, plan, problem.compute))
     strided_names = [n for n, o in operands.items() if o.format is None]
     refs = tuple(parse_ref(p.name, operands, strided_names) for p in kernel.params)

@@ -147,7 +147,7 @@ def test_the_format_matrix_catches_broken_machine_code(name: str, monkeypatch: p
         return made[-1]
 
     forget(monkeypatch)
-    monkeypatch.setattr("openwork.runtime.single_operand.lower_single_operand", broken)
+    monkeypatch.setattr("openwork.runtime.plan.lower_single_operand", broken)
     x = dense_array((12,), 1, density=1)
     array = dense_array((8, 12))
     array[2] = 1
@@ -163,5 +163,5 @@ def test_the_format_matrix_catches_broken_machine_code(name: str, monkeypatch: p
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """No kernel of before or after is seen: caches in memory are empty for the test, that on disk is off."""
     monkeypatch.setenv("OPENWORK_CACHE", "0")
-    monkeypatch.setattr("openwork.runtime.single_operand._prepared", PlanCache("of a test"))
+    monkeypatch.setattr("openwork.runtime.plan._plans", PlanCache("of a test"))
     monkeypatch.setattr("openwork.codegen.cache._MEMORY", {})

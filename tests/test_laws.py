@@ -225,9 +225,6 @@ print("llvmlite" in sys.modules)
 
 def forget() -> None:
     """As in a new process: nothing compiled is remembered."""
-    from openwork.runtime import single_operand as drive
-
-    drive._prepared.clear()
     cache.clear_memory()
 
 
@@ -328,7 +325,7 @@ def threads() -> Any:
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_one_thread_is_many(spec: str, threads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole numbers, so that sums in any order are equal; small work is made to count as large."""
-    monkeypatch.setattr("openwork.runtime.single_operand.PARALLEL_WORK", 1)
+    monkeypatch.setattr("openwork.runtime.program.PARALLEL_WORK", 1)
     array = dense_array((37, 12), density=0.5)
     array[5] = 1
     x, u, v = dense_array((12, 9), 1, density=1), dense_array((37, 4), 2, density=1), dense_array((4, 12), 3, density=1)

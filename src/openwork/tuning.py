@@ -191,14 +191,6 @@ SHORT_CALL = _tuned(
     1 << 14, "elements", "up to which a prepared launch keeps the interpreter's lock, and takes 0.2 us rather than 1",
     "A @ x of 50 x 50: 4.1 -> 2.6 us; at the limit a launch takes some 10 us",
 )  # fmt: skip
-WATCH_WORDS = _tuned(
-    8, "questions", "whether buffers have changed, after which they are answered by words in memory",
-    "to note the words takes as long as 10 answers by the libraries; a result is asked once or twice",
-)  # fmt: skip
-WATCH_LOADS = _tuned(
-    64, "questions", "whether one tensor's buffers have changed, after which native code to answer them is made ready",
-    "it takes 0.3 ms from disk, and some 60 to compile where LLVM was not loaded",
-)  # fmt: skip
 INTERRUPTIBLE_WORK = _tuned(
     1 << 20, "elements", "from which on work is handed to a helper, so that the main thread answers signals",
     "less is at most some 0.2 s of work",
@@ -426,10 +418,6 @@ MERGE_OPERANDS = _tuned(
 SIEVE_RATIO = _tuned(
     8, "", "a part that is expected to have so many times fewer elements than its operands is computed first",
     "set with 0a75501",
-)  # fmt: skip
-PACKED_OPERAND = _tuned(
-    1 << 14, "elements", "of a dense operand up to which it is packed for the prepared product of contiguous ones",
-    "10 us to pack them, where a product that is not prepared begins after 45",
 )  # fmt: skip
 RECORDED_SUM = _tuned(
     1 << 16, "elements", "of a tensor up to which the places that a recorded sum takes them to are kept",

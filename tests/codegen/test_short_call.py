@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from openwork.runtime.prepared import PreparedCall
 
 import openwork as ow
 from openwork.codegen import engine, short_call
 from openwork.codegen.executable import Executable
 from openwork.errors import CompilerBug
 from openwork.ir.loop import Scalar
-from openwork.runtime.prepared import PreparedCall
 
 pytestmark = pytest.mark.skipif(not short_call.ready(), reason="there are none, in checked mode for one")
 

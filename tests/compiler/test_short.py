@@ -12,7 +12,7 @@ from matrix import dense_array
 import openwork as ow
 from openwork.format import format as parse_format
 from openwork.ir.index_text import parse
-from openwork.runtime.single_operand import _is_short
+from openwork.runtime.operand_type import operand_type
 
 STATEMENTS = {
     2: ["y[i] += A[i, j] * x[j]", "y[i] += u[i] * A[i, j] * x[j]", "y[i] += A[i, j]", "y[i] max= A[i, j]", "Y[b, i] += A[i, j] * X[b, j]"],
@@ -90,7 +90,7 @@ def test_which_tensors_have_short_fibres() -> None:
     }  # fmt: skip
     for name, (counts, short) in kinds.items():
         t = rows(counts)
-        assert _is_short(t._storage) == short, name
+        assert operand_type(t._storage).fibres.short == short, name
         if name == "random":
             x = rng.random(64)
             want = np.add.reduceat(np.append(t.values * x[t.crd(1)], 0), t.pos(1)[:-1]) * (counts > 0)

@@ -50,7 +50,7 @@ from openwork.runtime.conversion.ranges import Ranges, first_positions
 from openwork.runtime.conversion.remap import index_scalar
 from openwork.runtime.formats import resolve_format
 from openwork.runtime.kernel_text import show_kernel
-from openwork.runtime.single_operand import extents_of
+from openwork.runtime.plan import extents_of, form_of
 from openwork.storage import memory
 from openwork.storage.buffers import numpy_dtype, scalar_name
 from openwork.storage.specified import coordinates
@@ -118,13 +118,15 @@ def test_formats_of_more_dimensions_than_their_name() -> None:
 
 def test_extents_of_statements() -> None:
     stmt = statement("y[i] += A[i,j] * x[j]")
-    assert extents_of(stmt, {"A": (2, 3), "x": (3,)}) == {"i": 2, "j": 3}
+    form = form_of(stmt, "A")
+    assert extents_of(stmt, form, [(2, 3), (3,)]) == {"i": 2, "j": 3}
     with pytest.raises(ShapeError, match="A is used with 2 indices"):
-        extents_of(stmt, {"A": (2, 3, 4), "x": (3,)})
+        extents_of(stmt, form, [(2, 3, 4), (3,)])
     with pytest.raises(ShapeError, match="index j has extent 3 in A and 4 in x"):
-        extents_of(stmt, {"A": (2, 3), "x": (4,)})
+        extents_of(stmt, form, [(2, 3), (4,)])
+    stmt = statement("y[i] += x[j]")
     with pytest.raises(ShapeError, match="nothing on the right tells the extent of i"):
-        extents_of(statement("y[i] += x[j]"), {"x": (4,)})
+        extents_of(stmt, form_of(stmt, "x"), [(4,)])
 
 
 def test_errors_of_libraries_say_how_many_bytes() -> None:

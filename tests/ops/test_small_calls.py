@@ -1,4 +1,4 @@
-"""Small operations take few Python calls from the operator to the launch, the second time."""
+"""Small operations again on the same objects: what changed in between is seen, warnings are those of the first time."""
 
 from __future__ import annotations
 
@@ -52,130 +52,6 @@ def calls(function: Callable[[], Any]) -> int:
         sys.setprofile(before)
         gc.enable()
     return count - 1
-
-
-CASES: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
-    "A + A": (9, lambda a, b: a + a),
-    "A * A": (9, lambda a, b: a * a),
-    "A + B": (12, lambda a, b: a + b),
-    "A * B": (15, lambda a, b: a * b),
-    "A @ x": (5, lambda a, b: a @ ONES),
-    "X @ A": (6, lambda a, b: X[:, :6] @ a),
-    "x @ A": (5, lambda a, b: ONES[:6] @ a),
-    "np.matmul": (5, lambda a, b: np.matmul(a, ONES)),
-    "np.dot": (12, lambda a, b: np.dot(a, ONES)),
-    "A * X": (6, lambda a, b: a * X),
-    "X * A": (6, lambda a, b: X * a),
-    "A + X": (5, lambda a, b: a + X),
-    "x - A": (5, lambda a, b: ONES - a),
-    "np.add": (13, lambda a, b: np.add(a, b)),
-    "np.negative": (19, lambda a, b: np.negative(a)),
-    "np.diagonal": (14, lambda a, b: np.diagonal(a)),
-    "np.float64 * A": (9, lambda a, b: FACTOR * a),
-    "A / X": (8, lambda a, b: a / (X + 1)),
-    "A @ X.T": (6, lambda a, b: a @ X.T),
-    "A * 2": (8, lambda a, b: a * 2),
-    "A *= 1": (4, lambda a, b: operator.imul(a, 1.0)),
-    "to_dense": (5, lambda a, b: a.to_dense()),
-    "norm": (6, lambda a, b: ow.linalg.norm(a)),
-    "einsum": (6, lambda a, b: ow.einsum("ij,j->i", a, ONES)),
-    "np.sum": (12, lambda a, b: np.sum(a)),
-    "full sum": (7, lambda a, b: ow.sum(a)),
-    "row sums": (7, lambda a, b: ow.sum(a, axis=1)),
-    "least of columns": (9, lambda a, b: ow.min(a, axis=0)),
-    "means": (9, lambda a, b: ow.mean(a, axis=0)),
-    "sums of fibres": (7, lambda a, b: ow.sum(FIBRES, axis=2)),
-    "largest of fibres": (9, lambda a, b: ow.max(FIBRES, axis=0)),
-    "means of fibres": (9, lambda a, b: ow.mean(FIBRES, axis=1)),
-    "einsum of fibres": (7, lambda a, b: ow.einsum("ijk->ij", FIBRES)),
-    "diagonal": (6, lambda a, b: ow.diagonal(a)),
-    "concat": (14, lambda a, b: ow.concat([a, b])),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
-def test_python_calls(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        gradient_hook, "dense_gradient_type", None
-    )  # others before may have asked for gradients of every element
-    most, function = CASES[case]
-    a, b = ow.asarray(X, format="csr"), ow.asarray(Y, format="csr")
-    assert calls(lambda: function(a, b)) <= most
-
-
-TORCHS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
-    "A @ x": (5, lambda a, x: a @ x),
-    "X @ A": (12, lambda a, x: x.expand(3, 8)[:, :6] @ a),
-    "A @ X.T": (6, lambda a, x: a @ x.expand(3, 8).T),
-    "A * 2": (8, lambda a, x: a * 2),
-    "A + A": (13, lambda a, x: a + a),
-    "A *= 1": (5, lambda a, x: operator.imul(a, 1.0)),
-    "sin": (8, lambda a, x: sys.modules["torch"].sin(a)),
-    "full sum": (5, lambda a, x: a.sum()),
-    "row sums": (5, lambda a, x: a.sum(1)),
-    "means": (6, lambda a, x: a.mean(0)),
-    "full mean": (6, lambda a, x: a.mean()),
-    "full max": (6, lambda a, x: a.max()),
-    "full product": (6, lambda a, x: a.prod()),
-    "to COO": (18, lambda a, x: a.asformat("coo")),
-    "cat": (13, lambda a, x: sys.modules["torch"].cat([a, a])),
-    "softmax": (13, lambda a, x: sys.modules["torch"].softmax(a, 1)),
-}
-
-
-@pytest.mark.parametrize("case", TORCHS)
-@pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
-def test_python_calls_over_torch(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        gradient_hook, "dense_gradient_type", None
-    )  # others before may have asked for gradients of every element
-    torch = pytest.importorskip("torch")
-    most, function = TORCHS[case]
-    a, x = ow.asarray(torch.from_numpy(X).to_sparse_csr()), torch.ones(8, dtype=torch.float64)
-    assert calls(lambda: function(a, x)) <= most
-
-
-RECORDED: dict[str, tuple[int, Callable[[Any, Any, Any], Any]]] = {
-    "A + B": (16, lambda a, b, x: a + b),
-    "A * B": (14, lambda a, b, x: a * b),
-    "A - B": (16, lambda a, b, x: a - b),
-    "A @ x": (8, lambda a, b, x: a @ x),
-    "A @ B": (28, lambda a, b, x: a @ b),
-    "A * 2": (8, lambda a, b, x: a * 2),
-    "softmax": (16, lambda a, b, x: sys.modules["torch"].softmax(a, 1)),
-    "row sums": (8, lambda a, b, x: a.sum(1)),
-    "sddmm": (16, lambda a, b, x: ow.sddmm(a, x.detach(), x.detach())),
-    "sddmm, recorded": (18, lambda a, b, x: ow.sddmm(a, x, x)),
-}
-
-
-@pytest.mark.parametrize("case", RECORDED)
-@pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
-def test_python_calls_that_torch_records(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        gradient_hook, "dense_gradient_type", None
-    )  # others before may have asked for gradients of every element
-    torch = pytest.importorskip("torch")
-    most, function = RECORDED[case]
-    a, b = (ow.asarray(torch.from_numpy(z[:, :6].copy()).to_sparse_csr()).requires_grad_() for z in (X, Y))
-    x = torch.ones(6, 6, dtype=torch.float64, requires_grad=True)
-    assert calls(lambda: function(a, b, x)) <= most
-
-
-@pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
-def test_python_calls_of_sparse_tensors_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        gradient_hook, "dense_gradient_type", None
-    )  # others before may have asked for gradients of every element
-    torch = pytest.importorskip("torch")
-    for name, most in (("to_sparse_csr", 19), ("to_sparse_coo", 19)):
-        t = getattr(torch.from_numpy(X), name)()
-        for _ in range(checks.PATIENCE + 2):
-            ow.asarray(t)
-        assert calls(lambda: ow.asarray(t)) <= most  # noqa: B023
-    a, b = (ow.asarray(torch.from_numpy(x).to_sparse_coo()) for x in (X, Y))
-    assert calls(lambda: a * b) <= 10
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "complex64"])
@@ -348,7 +224,6 @@ def test_prepared_products_of_torch_see_what_changes() -> None:
     want = dense @ x
     for _ in range(3):
         assert torch.equal(a @ x, want)
-    assert CHECKED or calls(lambda: a @ x) <= 16
     v = x.clone().requires_grad_()
     (a @ v).sum().backward()
     assert torch.equal(v.grad, dense.sum(0))

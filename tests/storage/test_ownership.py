@@ -16,7 +16,6 @@ import scipy.sparse
 import openwork as ow
 from openwork.codegen import short_call
 from openwork.errors import ExportError
-from openwork.storage import tensor_words
 from openwork.storage.storage import Storage
 
 D = np.array([[1.0, 0, 2], [0, 3, 0], [4, 0, 5]])
@@ -385,34 +384,6 @@ USES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("part", range(3))
-@pytest.mark.parametrize("length", [0, 2, 10**6])
-def test_a_resized_array_is_noticed(part, length) -> None:
-    A, parts = over_numpy()
-    T, B, x = A.T, A._from_storage(A._storage.with_values(A.values * 2)), np.ones(3)
-    for use in USES.values():
-        use(A, x)
-        use(A, x)
-    parts[part].resize(length, refcheck=False)
-    number = ("3.8", "3.9", "3.10")[part]
-    for t in (A, T, *([B] if part < 2 else [])):
-        for use in USES.values():
-            with pytest.raises(ow.InvariantError, match=rf"{number} .*was resized after the tensor was made"):
-                use(t, x)
-
-
-def test_a_resized_array_that_a_view_was_given_of() -> None:
-    indices = np.zeros((2, 5), int)
-    A = ow.sparse_coo_tensor(indices[:, :3], np.ones(3), (3, 3))
-    B = ow.sparse_coo_tensor(indices, np.ones(5), (3, 3))
-    C = ow.asarray(scipy.sparse.csr_array(D))
-    indices.resize((1, 1), refcheck=False)
-    C.to_numpy()
-    for t in (A, B):
-        with pytest.raises(ow.InvariantError, match=r"crd\[0\]: the array that has its memory was resized"):
-            t.to_numpy()
-
-
 def test_other_changes_to_an_array_object_are_its_own() -> None:
     A, (crow, col, values) = over_numpy()
     with warnings.catch_warnings():
@@ -593,16 +564,6 @@ def asked_often(A: ow.Tensor) -> ow.Tensor:
     return A
 
 
-def test_a_resized_array_is_noticed_after_many_questions() -> None:
-    for part in range(3):
-        for shape in ((2,), (10**5,), (len(PARTS[part]), 2)):
-            A, parts = over_numpy()
-            asked_often(A)
-            parts[part].resize(shape, refcheck=False)
-            with pytest.raises(ow.InvariantError, match="was resized"):
-                A.to_dense()
-
-
 @pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")
 def test_an_array_that_is_another_view_of_its_memory_is_no_change() -> None:
     A, parts = over_numpy()
@@ -644,21 +605,6 @@ def test_changes_of_torch_buffers_are_noticed_after_many_questions() -> None:
     asked_often(C)
     C.values.data = values.float()
     assert C.dtype == torch.float32
-
-
-def test_the_words_of_torchs_objects_are_found() -> None:
-    torch = pytest.importorskip("torch")
-    found = tensor_words._searched(torch)
-    assert found is not None
-    assert found.data < found.nbytes
-    x = torch.arange(5.0)
-    pairs = tensor_words.tensor_pairs(x, x.untyped_storage(), x, True)
-    assert pairs is not None
-    assert [word for _, word in pairs[:2]] == [x._cdata, x.untyped_storage()._cdata]
-    assert [word for _, word in pairs[3:5]] == [x.data_ptr(), 20]
-    assert pairs[-1][1] & 0xFFFFFFFF == x._version
-    assert tensor_words.tensor_pairs(x, x.untyped_storage(), x.clone(), True) is None
-    assert tensor_words.tensor_pairs(x, x.clone().untyped_storage(), None, True) is None
 
 
 def test_values_of_torch_that_get_another_dimension_are_refused() -> None:

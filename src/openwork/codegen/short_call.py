@@ -4,8 +4,8 @@
     start(values, x, y)                         # 0.2 microseconds, where `Executable.run` takes more than 1
 
 The functions (`short_call.ll`) keep the GIL, so that they are for short work. Where they are not available, on another
-interpreter than CPython or in checked mode, callers have `Executable.run`. With them come the functions that compare
-words in memory (`storage.watch`) and copy objects (`storage.slot_copies`).
+interpreter than CPython or in checked mode, callers have `Executable.run`. With them come the functions that copy
+objects (`storage.slot_copies`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from .. import settings, tuning
 from ..checked import CHECKED
 from ..errors import UnsupportedError
-from ..storage import slot_copies, watch
+from ..storage import slot_copies
 from ..storage.buffers import DATA, HAS_POINTER
 from . import disk, engine
 from .executable import Executable, checked_words
@@ -74,7 +74,7 @@ def ready() -> bool:
 def _method() -> int | None:
     """The address of the definition of a launch, compiled or from disk; None where it is not available.
 
-    The functions that compare words in memory and copy objects go to `storage`, which asks them from now on.
+    The functions that copy objects go to `storage`, which asks them from now on.
     """
     if CHECKED or not HAS_POINTER or sys.implementation.name != "cpython" or settings.is_off("OPENWORK_SHORT_CALLS"):
         return None
@@ -93,8 +93,7 @@ def _method() -> int | None:
     flags = (_VECTOR, _ONE, _ONE, _VECTOR)
     methods = [_Method(n.encode(), at, f, None) for n, at, f in zip(_NAMES[1:], addresses, flags, strict=True)]
     _kept.extend((code, *methods))
-    launch, same, copy, copy_of = map(ctypes.addressof, methods)
-    watch.same = _function(same, None)
+    launch, _, copy, copy_of = map(ctypes.addressof, methods)
     slot_copies.begin(_Copies(copy, copy_of))
     return launch
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from openwork.errors import FormatError, ShapeError
@@ -139,6 +140,16 @@ class Format:
         return sum(level.format.batched for level in self.levels)
 
     @cached_property
+    def ends_in_singleton(self) -> bool:
+        """Whether each position of the last level is one of the level above."""
+        return bool(self.levels) and self.levels[-1].format.is_singleton
+
+    @cached_property
+    def is_structured(self) -> bool:
+        """Whether the last level has the same number of children for each parent, n of m."""
+        return bool(self.levels) and self.levels[-1].format.is_structured
+
+    @cached_property
     def dense_ndim(self) -> int:
         """The number of trailing dense levels on dimensions of their own; of a dense format all but the batch."""
         if self.is_dense:
@@ -162,6 +173,11 @@ class Format:
     def is_dense(self) -> bool:
         """Whether every level is dense or batch."""
         return all(level.format.functions.full for level in self.levels)
+
+    @cached_property
+    def is_padded(self) -> bool:
+        """Whether a level may store slots that are no elements."""
+        return any(level.format.functions.padded for level in self.levels)
 
     @cached_property
     def is_unique(self) -> bool:
@@ -197,7 +213,19 @@ class Format:
                 f"format {self}: expected: a shape of {len(self.dims)} extents; got: {tuple(shape)}\n"
                 f"  help: give one extent for each of {', '.join(self.dims) or 'no dimensions'}"
             )
+        if self.level_dims is not None:
+            return tuple(zip(repeat(0), map(shape.__getitem__, self.level_dims), strict=False))
         return tuple([level.format.interval(*interval(level.expression, shape)) for level in self.levels])
+
+    @cached_property
+    def level_dims(self) -> tuple[int, ...] | None:
+        """The dimension that each level stores as it is; None where a level's coordinates are computed from them."""
+        plain = [
+            level.expression.index
+            for level in self.levels
+            if isinstance(level.expression, Dim) and type(level.format).interval is LevelFormat.interval
+        ]
+        return tuple(plain) if len(plain) == len(self.levels) else None
 
     def ragged(self, shape: Sequence[int]) -> bool:
         """Whether level coordinates inside their ranges can lie outside the shape, so that walking them needs a guard.

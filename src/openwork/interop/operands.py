@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..storage.buffers import is_array, is_torch
+from ..tensor.one_library import one_library
 from ..tensor.tensor import Tensor
 from .sources import asarray, is_sparse_source, refuse_masked
 
-__all__ = ["adopt_foreign", "is_container", "is_foreign_sparse", "is_operand", "sparse_or_array"]
+__all__ = ["adopt_foreign", "adopted", "is_container", "is_foreign_sparse", "is_operand", "sparse_or_array"]
 
 
 def is_foreign_sparse(x: Any) -> bool:
@@ -62,8 +63,19 @@ def is_operand(x: Any) -> bool:
 
 def sparse_or_array(x: Any) -> Any:
     """An operand -> a sparse Tensor or an array; dense Tensors and lists become arrays."""
-
-    x = adopt_foreign(x)
+    if type(x) is np.ndarray:
+        return x
+    if type(x) is not Tensor:
+        x = adopt_foreign(x)
     if isinstance(x, Tensor):
-        return x.to_dense() if x.format.is_dense else x
+        return x.to_dense() if x._raw_storage.format.is_dense else x
     return x if is_array(x) else np.asarray(x)
+
+
+def adopted(a: Any, b: Any) -> Sequence[Any]:
+    """Two operands as users give them -> Tensors and arrays over buffers of one library; see `one_library`."""
+    for x in (a, b):
+        storage = x._raw_storage if type(x) is Tensor else None
+        if type(x if storage is None else storage.values) is not np.ndarray:
+            return one_library(adopt_foreign(a), adopt_foreign(b))
+    return a, b

@@ -22,7 +22,7 @@ from ..format.format import Format
 from ..runtime.check import PreparedCheck, prepared_check
 from ..storage.buffers import dtype_of
 from ..storage.storage import Storage
-from ..storage.watch import private, watch_from, watched
+from ..storage.watch import private, watch_from
 from ..tensor.tensor import Tensor
 from .from_torch import unviewed
 
@@ -85,11 +85,10 @@ def recall_scipy(obj: Any) -> Tensor | None:
             return None
     if not source.check.pass_at(pos, (crd,), n):
         return None
-    every_pos, every_crd = source.groups(pos, [crd])
-    every_pos, every_crd, values, seen = watched(every_pos, every_crd, values)
-    out = Storage(source.shape, source.format, source.scalar, source.fill, every_pos, every_crd, values)
-    out._watch = seen
-    return Tensor._from_storage(out)
+    every_pos, every_crd = source.groups(pos.view(), [crd.view()])
+    return Tensor._from_storage(
+        Storage(source.shape, source.format, source.scalar, source.fill, every_pos, every_crd, values.view())
+    )
 
 
 def recall_torch(obj: Any) -> Tensor | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from .operations import INFIX
 
@@ -110,6 +111,11 @@ class Assignment:
     @cached_property
     def _hash(self) -> int:
         return hash((self.lhs, self.op, self.rhs, self.mask, self.complement))
+
+    @cached_property
+    def forms(self) -> dict[str, Any]:
+        """What the runtime derives of the statement, kept with it: by the name of its sparse operand."""
+        return {}
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:

@@ -18,21 +18,13 @@ from ..ops.reductions import statistics as st
 from ..ops.reductions.by_ranges import by_ranges
 from ..ops.reductions.roots import power_of, presence_of, root_of
 from ..reals import real
-from ..runtime import trace as explained
-from ..runtime.prepared_reductions import DenseResult, SquareRoot
-from ..runtime.zero_annihilation import FEW
 from ..storage.buffers import cast, is_torch, numpy_dtype
-from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra, svdvals
 from .eigen import svds
 from .operands import matrix, solve_scalar, square
 
 __all__ = ["matrix_norm", "matrix_power", "norm", "trace", "vector_norm"]
-
-
-_ALL = ("norm", True, False)
-"""The key of the 2-norm of all elements, as a number."""
 
 
 def _tensor(x: Any) -> Tensor:
@@ -64,12 +56,6 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     >>> float(ow.linalg.norm(ow.asarray([[3.0, 0], [0, 4.0]], format="csr")))
     5.0
     """
-    if type(x) is Tensor and axis is ord is None and keepdims is False and not explained.steps:
-        s = x._storage
-        prepared = (s._plans or s.plans).reductions.get(_ALL)
-        root = None if prepared is None else prepared(s)
-        if root is not None:
-            return Tensor._from_storage(root)
     t = _tensor(x)
     if axis is None and ord is None:
         return vector_norm(t, axis=None, keepdims=keepdims)
@@ -95,13 +81,6 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     """
     ord = ord if type(ord) is int else real(ord, "vector_norm", "ord")
     x = _tensor(x)
-    key = ("norm", axis is None, keepdims) if ord == 2 and axis is None and type(keepdims) is bool else None
-    if key is not None and not explained.steps:
-        s = x._storage
-        prepared = (s._plans or s.plans).reductions.get(key)
-        dense = None if prepared is None or type(x) is not Tensor else prepared(s)
-        if dense is not None:
-            return Tensor._from_storage(dense)
     if ord == math.inf or ord == -math.inf:
         fold, extreme = (np.maximum, st.max) if ord > 0 else (np.minimum, st.min)
         return by_ranges(
@@ -113,8 +92,6 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     )  # fmt: skip
     if ord in (0, 1):
         return total
-    if ord == 2 and key is not None:
-        _keep_norm(x, key)
     return root_of(total) if ord == 2 else root_of(total, ord)
 
 
@@ -125,17 +102,6 @@ def _powers(sizes: Tensor, ord: Any) -> Tensor:
     if ord == 1:
         return sizes
     return unary("square", sizes) if ord == 2 else power_of(sizes, ord)
-
-
-def _keep_norm(t: Any, key: Any) -> None:
-    """Keep the prepared call of the 2-norm of all elements, where it is NumPy's norm of the values."""
-    if type(t) is not Tensor or explained.active():
-        return
-    s = t._storage
-    is_compact = s.library == "numpy" and s.format.is_unique and not s.fill_value and s.values.shape[0] == s.nse
-    if is_compact and s.scalar in ("f32", "f64") and s.values.shape[0] <= FEW:
-        shape = (1,) * t.ndim if key[-1] else ()
-        keep(s.plans.reductions, key, DenseResult(SquareRoot(numpy_dtype(s.scalar)), shape))
 
 
 def matrix_norm(

@@ -26,7 +26,6 @@ from ..runtime.conversion.convert import convert
 from ..runtime.conversion.remap import has_gaps
 from ..runtime.outer_ranges import outer_ranges, ranges_of
 from ..runtime.prepared_moves import is_plain, learn, recall
-from ..runtime.prepared_reductions import PreparedReduction, Result
 from ..storage.buffers import as_array, flat, length, numpy_dtype, scalar_of, to_numpy
 from ..storage.scalars import python_scalar
 from ..storage.storage import LARGEST, Storage
@@ -37,7 +36,7 @@ from .result_format import ROOM, fits
 
 __all__ = [
     "SparseReduction", "StoredFibres", "from_fibre_values", "in_format", "in_kept_format", "reduced_fibres",
-    "remember_fibres", "sparse_reduction", "stored_fibres",
+    "sparse_reduction", "stored_fibres",
 ]  # fmt: skip
 
 Ints = np.ndarray[Any, np.dtype[Any]]
@@ -258,26 +257,6 @@ def sparse_reduction(
 
 _IN_FORMAT = "result of fibres"
 """The key of the gather from the values of fibres to those of the result."""
-
-
-def remember_fibres(
-    s: Storage, key: Hashable, axes: tuple[int, ...], keepdims: bool, result: Storage,
-    of_rows: Callable[[Storage, tuple[int, ...]], PreparedReduction | None], target: Format | None = None,
-) -> None:  # fmt: skip
-    """Keep the prepared call of a reduction with a sparse result, which has just run, with the tensor's structure.
-
-    of_rows : the prepared reduction of rows over axes, where one is kept
-    target : the format that `sparse_reduction` was asked for
-    """
-    known: _Places | None = s.plans.reductions.get(("fibres", axes, keepdims, None, target))
-    if known is None or known.rows is None or trace.steps or not is_plain(result.values):
-        return
-    rows = Storage.over(known.rows, s.scalar, s.fill_value, s.values)
-    reduction = of_rows(rows, (known.over,) if isinstance(known.over, int) else known.over)
-    gather = recall(Storage.over(known.structure, result.scalar, result.fill_value, result.values), _IN_FORMAT)
-    if reduction is None or gather is None or gather.holes is not None or type(gather.places) is slice:
-        return
-    keep(s.plans.reductions, key, Result(reduction, gather.structure, result.fill_value, gather.places))
 
 
 def reduced_fibres(

@@ -17,7 +17,6 @@ from typing import Any
 
 from ..storage.buffers import at_first_tensor
 from ..storage.storage import Storage
-from .strided import Strided
 
 __all__ = ["substitute"]
 
@@ -69,9 +68,8 @@ at_first_tensor.append(leave_alone)
 
 def _add_rules() -> None:
     """Add the package's files to the tracer's rules; constructors of dataclasses are given this file as theirs."""
-    for kind in (Storage, Strided):
-        init: Any = kind.__init__
-        init.__code__ = init.__code__.replace(co_filename=__file__)
+    init: Any = Storage.__init__
+    init.__code__ = init.__code__.replace(co_filename=__file__)
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     if not hasattr(rules, "add"):
         return

@@ -20,8 +20,8 @@ from ..errors import UnsupportedError
 from ..storage.recorded import is_recorded, is_transformed
 
 __all__ = [
-    "any_dense_gradient", "dense_gradient_type", "differentiable", "rule", "source", "tracked", "transformed",
-    "with_grad", "with_grad_parameter",
+    "any_dense_gradient", "by_rule", "dense_gradient_type", "differentiable", "rule", "source", "tracked",
+    "transformed", "with_grad", "with_grad_parameter",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,14 +73,21 @@ def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if "torch" in sys.modules and tracked(operands(*args)):
-                if transformed(operands(*args)):
-                    return rule("transformed")(call, name, operands(*args), args, kwargs)
-                return rule(name)(*rule("over_torch")(args), **kwargs)
+                return by_rule(call, name, operands(*args), args, kwargs)
             return function(*args, **kwargs)
 
         return cast("F", call)
 
     return mark
+
+
+def by_rule(
+    function: Callable[..., Any], name: str, buffers: Iterable[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:  # fmt: skip
+    """The result of a function by the rule of its name, where torch records one of these buffers that it reads."""
+    if transformed(buffers):
+        return rule("transformed")(function, name, buffers, args, kwargs)
+    return rule(name)(*rule("over_torch")(args), **kwargs)
 
 
 @cache

@@ -41,7 +41,7 @@ def storage_argument(ref: ParamRef, s: Storage) -> int:
         case "vals":
             return address(s.values)
         case "size" | "lower":
-            lo, hi = s.format.level_intervals(s.shape)[ref.level]
+            lo, hi = s.structure.intervals[ref.level]
             return lo if ref.kind == "lower" else hi - lo
         case "last":
             return max(0, s.positions[ref.level] - 1)
@@ -64,7 +64,8 @@ def kernel_argument(ref: ParamRef, values: Mapping[str, Storage | Strided], exte
 def outer_range(s: Storage) -> tuple[int, int]:
     """First and last + 1 of what the outermost loop counts: coordinates, or positions where it walks those."""
     if s.format.levels[0].format.functions.iterate is Iterate.COORDINATE:
-        return s.format.level_intervals(s.shape)[0]
+        structure = s._structure or s.structure
+        return (structure.interval_ends or structure.intervals)[0]
     if s.pos[0] is not None:
         first, last = to_numpy(s.pos[0])[:2].tolist()
         return first, last

@@ -19,7 +19,7 @@ SMALLEST = tuning.PACKED_ELEMENTS
 
 def packs(s: Storage) -> bool:
     """Whether coordinates are packed: of an n:m level, of enough elements on the CPU."""
-    if not s.format.levels or not s.format.levels[-1].format.is_structured:
+    if not s.format.is_structured:
         return False
     is_packable = coordinate_bits(s.format, s.format.ragged(s.shape)) is not None
     return is_packable and s.positions[-1] >= SMALLEST and s.device == "cpu"

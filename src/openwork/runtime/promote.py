@@ -10,7 +10,10 @@ from ..errors import DTypeError
 from ..ir.types import COMPLEX, FLOATS, INTEGERS, UNSIGNED
 from ..storage.buffers import numpy_dtype, scalar_name
 
-__all__ = ["accumulator", "compute_scalar", "promote", "promote_ranks", "weak"]
+__all__ = ["HALF", "accumulator", "compute_scalar", "promote", "promote_ranks", "weak"]
+
+HALF = ("f16", "bf16")
+"""Types of half precision, which are computed in float32."""
 
 
 @lru_cache(maxsize=1024)
@@ -89,4 +92,4 @@ def accumulator(scalar: str, library: str) -> str:
 
 def compute_scalar(scalar: str) -> str:
     """The type that kernels compute in: half precision in float32, all else in its own."""
-    return "f32" if scalar in ("f16", "bf16") else scalar
+    return "f32" if scalar in HALF else scalar

@@ -22,8 +22,8 @@ from ..format.expression import Dim, dimensions
 from ..ir.index import Access
 from ..storage.buffers import Array, address, itemsize, numpy_dtype, to_numpy
 from ..storage.storage import Storage
+from .plan import Bound, Plan, words_of
 from .private_accumulators import PIECES, combine, split_threshold
-from .single_operand import Prepared, Problem, words_of
 from .strided import Strided
 
 __all__ = ["LongRows", "with_short_rows"]
@@ -47,22 +47,20 @@ def long_rows(s: Storage, threads: int) -> list[int]:
     return long_ones.tolist() if len(long_ones) <= MOST else []
 
 
-def with_short_rows(problem: Problem, prepared: Prepared, threads: int) -> Problem:
-    """The problem with long rows as `PIECES` rows each, where no operand or result is indexed by the row."""
-    plan = prepared.schedule
-    s: Storage = problem.values[plan.driver]
-    rows = [] if plan.parallel else long_rows(s, threads)
+def with_short_rows(bound: Bound, threads: int) -> Bound:
+    """The operands with long rows as `PIECES` rows each, where no operand or result is indexed by the row."""
+    plan, s = bound.plan, bound.storage
+    rows = [] if plan.schedule.parallel else long_rows(s, threads)
     if not rows:
-        return problem
+        return bound
     dim = s.format.levels[0].expression.index  # type: ignore[union-attr]
-    name = next(a.indices[dim] for a in problem.stmt.accesses if a.tensor == plan.driver)
-    if any(name in a.indices for a in (problem.stmt.lhs, *problem.stmt.accesses) if a.tensor != plan.driver):
-        return problem
+    name = plan.form.at[dim]
+    if any(name in a.indices for a in (plan.stmt.lhs, *plan.form.accesses)):
+        return bound
     pos = to_numpy(s.pos[1])
     cuts = [np.linspace(int(pos[r]), int(pos[r + 1]), PIECES + 1)[1:-1].astype(pos.dtype) for r in rows]
     short = _rows(s, dim, np.sort(np.concatenate([pos, *cuts])))
-    extents = {**problem.extents, name: short.shape[dim]}
-    return replace(problem, values={**problem.values, plan.driver: short}, extents=extents)
+    return replace(bound, storage=short, extents={**bound.extents, name: short.shape[dim]})
 
 
 def _positions(s: Storage) -> Any:
@@ -120,35 +118,32 @@ class RowPieces:
             combine(self.op, self.scalar, self.size, PIECES - 1, self.size, second, out + self.out)
 
 
-def split_row(problem: Problem, prepared: Prepared, row: int, out: Strided | Storage) -> RowPieces | None:
+def split_row(bound: Bound, row: int, out: Strided | Storage) -> RowPieces | None:
     """The launches of one row in pieces; None where the result's elements of a row are not contiguous, or where an
     operand's elements are contiguous across rows."""
-    stmt, name = problem.stmt, prepared.schedule.driver
-    driver: Storage = problem.values[name]
+    plan, driver = bound.plan, bound.storage
+    stmt, name = plan.stmt, plan.form.driver
     dim = driver.format.levels[0].expression.index  # type: ignore[union-attr]
-    index = next(a for a in stmt.accesses if a.tensor == name).indices[dim]
+    index = plan.form.at[dim]
     pos = to_numpy(driver.pos[1])
     piece_rows = _rows(driver, dim, np.linspace(int(pos[row]), int(pos[row + 1]), PIECES + 1).astype(pos.dtype))
     piece_results = _piece_results(stmt.lhs.indices, index, out, piece_rows)
-    dense = [a for a in stmt.accesses if isinstance(problem.values[a.tensor], Strided)]
-    if piece_results is None or any(_unit(problem, a) == index for a in dense):
+    dense = plan.form.accesses
+    if piece_results is None or any(_unit(plan, a) == index for a in dense):
         return None
-    values = {**problem.values, name: piece_rows} | {
-        a.tensor: _repeated(problem.values[a.tensor], a, index) for a in dense
-    }
-    words = words_of(
-        replace(problem, values=values, extents={**problem.extents, index: PIECES}), prepared, piece_results
-    )
-    places = {(r.kind, r.tensor): at for at, r in enumerate(prepared.refs)}
+    views = [_repeated(view, a, index) for a, view in zip(dense, bound.views, strict=True)]
+    pieces = replace(bound, storage=piece_rows, views=views, extents={**bound.extents, index: PIECES})
+    words = words_of(pieces, piece_results)
+    places = {(r.kind, r.tensor): at for at, r in enumerate(plan.refs)}
     coordinate = row if driver.crd[0] is None else int(to_numpy(driver.crd[0])[row])
     shifts = tuple(
-        (places["data", a.tensor], coordinate * _byte_stride(problem.values[a.tensor], a, index))
-        for a in dense
+        (places["data", a.tensor], coordinate * _byte_stride(view, a, index))
+        for a, view in zip(dense, bound.views, strict=True)
         if ("data", a.tensor) in places
     )
     shared = isinstance(piece_results, Storage)
     size = 0 if isinstance(piece_results, Storage) else math.prod(piece_results.shape) // PIECES
-    scalar = problem.operands[stmt.lhs.tensor].scalar
+    scalar = plan.output.scalar
     slot = places["vals" if shared else "data", stmt.lhs.tensor]
     return RowPieces(
         tuple(words),
@@ -173,15 +168,15 @@ def _piece_results(
     if lhs.count(index) != 1 or (out.strides[lhs.index(index)] != size and out.shape[lhs.index(index)] > 1):
         return None
     shape = tuple(PIECES if i == index else n for i, n in zip(lhs, out.shape, strict=True))
-    return replace(
-        out, shape=shape, strides=tuple(size if i == index else s for i, s in zip(lhs, out.strides, strict=True))
+    return out._replace(
+        shape=shape, strides=tuple(size if i == index else s for i, s in zip(lhs, out.strides, strict=True))
     )
 
 
 def _repeated(view: Strided, access: Access, index: str) -> Strided:
     """A view with the same elements at every coordinate of the index: stride 0."""
-    return replace(
-        view, strides=tuple(0 if i == index else s for i, s in zip(access.indices, view.strides, strict=True))
+    return view._replace(
+        strides=tuple(0 if i == index else s for i, s in zip(access.indices, view.strides, strict=True))
     )
 
 
@@ -191,9 +186,9 @@ def _byte_stride(view: Strided, access: Access, index: str) -> int:
     return sum(steps) * itemsize(view.scalar)
 
 
-def _unit(problem: Problem, access: Access) -> str | None:
+def _unit(plan: Plan, access: Access) -> str | None:
     """The index along which an operand is known to be contiguous."""
-    unit = problem.operands[access.tensor].unit
+    unit = plan.operands[access.tensor].unit
     return None if unit is None or not access.indices else access.indices[unit]
 
 
@@ -217,14 +212,14 @@ class LongRows:
 
     @staticmethod
     def of(
-        problem: Problem, prepared: Prepared, out: Any, bounds: Sequence[int], threads: int
+        bound: Bound, out: Any, bounds: Sequence[int], threads: int
     ) -> LongRows | None:  # fmt: skip
         """The launch on the rows between the bounds; None where none of them is long, or one cannot be split."""
-        plan = prepared.schedule
-        if not plan.parallel or plan.sliced is not None:
+        schedule = bound.plan.schedule
+        if not schedule.parallel or schedule.sliced is not None:
             return None
-        rows = long_rows(problem.values[plan.driver], threads)
-        split = [split_row(problem, prepared, row, out) for row in rows]
+        rows = long_rows(bound.storage, threads)
+        split = [split_row(bound, row, out) for row in rows]
         pieces = [p for p in split if p is not None]
         if not rows or len(pieces) < len(rows):
             return None

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..storage.buffers import Array, address, dtype_of, is_torch, itemsize, library_of, numpy_dtype, scalar_of
+from ..storage.buffers import (
+    Array,
+    address,
+    dtype_of,
+    is_torch,
+    itemsize,
+    numpy_dtype,
+    scalar_by_dtype,
+    scalar_of,
+)
 from ..storage.memory import LARGE, reserve
 from ..storage.recorded import with_memory
 
-__all__ = ["LINE", "Strided", "contiguous_along", "fresh", "new_output", "on_lines", "strided"]
+__all__ = ["LINE", "Strided", "contiguous_along", "fresh", "is_on_line", "new_output", "on_lines", "strided", "unit_of"]
 
 LINE = 64
 """Bytes of a cache line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Strided:
+class Strided(NamedTuple):
     """A view of an array's memory; `owner` keeps it alive."""
 
     owner: Array
@@ -34,9 +42,7 @@ class Strided:
     @property
     def unit(self) -> int | None:
         """The last dimension of stride one; a dimension of extent 1 counts only if no other does."""
-        units = [d for d, s in enumerate(self.strides) if s == 1]
-        extended = [d for d in units if self.shape[d] > 1]
-        return next(iter((extended or units)[::-1]), None)
+        return unit_of(self.shape, self.strides)
 
     @property
     def nbytes(self) -> int:
@@ -56,8 +62,28 @@ class Strided:
         return True
 
 
+@lru_cache(maxsize=4096)
+def unit_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
+    """The last dimension of stride one; a dimension of extent 1 counts only if no other does."""
+    units = [d for d, s in enumerate(strides) if s == 1]
+    extended = [d for d in units if shape[d] > 1]
+    return next(iter((extended or units)[::-1]), None)
+
+
+@lru_cache(maxsize=4096)
+def _in_elements(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...] | None:
+    """Strides in bytes as strides in elements; None where one is no multiple."""
+    if any(s % itemsize for s in strides):
+        return None
+    return tuple(s // itemsize for s in strides)
+
+
 def strided(x: Array) -> Strided:
     """The strided view of a NumPy array or a torch tensor; copies only what is misaligned or not native."""
+    if type(x) is np.ndarray and x.flags.aligned and x.dtype.isnative:
+        steps = _in_elements(x.strides, x.itemsize)
+        if steps is not None:
+            return Strided(x, x.shape, steps, scalar_by_dtype[x.dtype])
     if is_torch(x):
         if x.is_conj() or x.is_neg():
             x = x.resolve_conj().resolve_neg()
@@ -87,12 +113,17 @@ def contiguous_along(view: Strided, dim: int) -> Strided:
     return strided(copy)
 
 
+def is_on_line(view: Strided) -> bool:
+    """Whether a view begins at a cache line."""
+    return view.address % LINE == 0
+
+
 def on_lines(view: Strided) -> Strided:
     """A packed array, aligned to a cache line: itself, or a copy of the same strides.
 
     Vectors of a line's length then touch one line.
     """
-    if not view.address % LINE or is_torch(view.owner):
+    if is_on_line(view) or is_torch(view.owner):
         return view
     source = view.owner
     if source.nbytes < LARGE:
@@ -108,20 +139,16 @@ def on_lines(view: Strided) -> Strided:
 
 def new_output(shape: tuple[int, ...], scalar: str, like: Array, last: int | None, zero: bool) -> Array:
     """A fresh array, row-major but for dimension `last`, which is innermost."""
-    order = list(range(len(shape)))
-    if last is not None:
-        order.remove(last)
-        order.append(last)
-    stored = tuple(shape[d] for d in order)
-    inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
-    if library_of(like) == "torch":
-        import torch
+    if last is not None and last != len(shape) - 1:
+        order = [*(d for d in range(len(shape)) if d != last), last]
+        stored = new_output(tuple(shape[d] for d in order), scalar, like, None, zero)
+        inverse = sorted(range(len(order)), key=order.__getitem__)
+        return stored.permute(inverse) if is_torch(stored) else stored.transpose(inverse)
+    if isinstance(like, np.ndarray):
+        return (np.zeros if zero else fresh)(shape, numpy_dtype(scalar))
+    import torch
 
-        make = torch.zeros if zero else torch.empty
-        out: Any = make(stored, dtype=dtype_of(scalar, like))
-        return out if order == list(inverse) == sorted(order) else out.permute(inverse)
-    array = (np.zeros if zero else fresh)(stored, numpy_dtype(scalar))
-    return array if order == sorted(order) else array.transpose(inverse)
+    return (torch.zeros if zero else torch.empty)(shape, dtype=dtype_of(scalar, like))
 
 
 def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -22,7 +22,7 @@ from ..ir.index import Access, Apply, Assignment, Expression
 from ..storage.buffers import Array, itemsize
 from ..storage.storage import Storage
 from .packed_coordinates import packs
-from .single_operand import extents_of
+from .plan import Form, extents_of
 from .strided import Strided, strided
 
 __all__ = ["cut", "joined", "rounded", "sliced"]
@@ -42,7 +42,7 @@ class _Widths:
 
     def shared(self, n: int) -> bool:
         """Whether this width is rounded up to a multiple of STEP."""
-        if n <= STEP or n % STEP == 0 or n in self.exact:
+        if n in self.exact:
             return False
         self.counts[n] = self.counts.get(n, 0) + 1
         if len(self.exact) < OWN or (self.counts[n] >= SEEN and len(self.exact) < 4 * OWN):
@@ -58,13 +58,13 @@ _widths: PlanCache[tuple[Assignment, int, str], _Widths] = PlanCache("widths of 
 
 
 def sliced(
-    stmt: Assignment, values: Mapping[str, Any], storage: Storage, scalar: str
+    stmt: Assignment, form: Form, values: Mapping[str, Any], storage: Storage, scalar: str
 ) -> tuple[list[dict[str, Any]], int] | None:
     """The operands of an n:m format's product by slices of the dense index, and its dimension in the result.
 
     Blocks of wide rows that do not lie together would not stay in a cache. None where the rows are not wide.
     """
-    found = _dense_index(stmt, values, storage) if packs(storage) else None
+    found = _dense_index(stmt, form, values, storage) if packs(storage) else None
     if found is None or found[0] not in stmt.lhs.indices:
         return None
     (index, n), width = found, WIDE // itemsize(scalar)
@@ -100,28 +100,36 @@ def _slice(view: Strided, dim: int, first: int, end: int) -> Strided:
     return strided(part.movedim(dim, last).contiguous().movedim(last, dim))
 
 
-def _dense_index(stmt: Assignment, values: Mapping[str, Any], storage: Storage) -> tuple[str, int] | None:
+def _dense_index(
+    stmt: Assignment, form: Form, values: Mapping[str, Any], storage: Storage
+) -> tuple[str, int] | None:  # fmt: skip
     """The only index that the sparse operand has not, and its extent; None where nothing is to be cut or padded."""
-    driver = next(a for a in stmt.accesses if values[a.tensor] is storage)
-    free = [i for i in dict.fromkeys((*stmt.lhs.indices, *stmt.reduction_indices)) if i not in driver.indices]
-    if len(free) != 1 or any(not isinstance(v, Strided) for v in values.values() if v is not storage):
+    if len(form.free) != 1 or not all(isinstance(values[n], Strided) for n in form.dense):
         return None
-    (index,) = free
-    extents = extents_of(stmt, {n: v.shape for n, v in values.items()})
+    (index,) = form.free
+    extents = extents_of(stmt, form, [storage.shape, *[values[n].shape for n in form.dense]])
     if 0 in extents.values() or any(a.indices.count(index) > 1 for a in (stmt.lhs, *stmt.accesses)):
         return None
     return index, extents[index]
 
 
+def _extent(values: Mapping[str, Any], form: Form, number: int, d: int) -> int:
+    """The extent of a dimension of a dense operand, by its number in the form; 0 of what is no array."""
+    shape = getattr(values[form.dense[number - 1]], "shape", ())
+    return int(shape[d]) if d < len(shape) else 0
+
+
 def rounded(
-    stmt: Assignment, values: Mapping[str, Any], storage: Storage, scalar: str
+    stmt: Assignment, form: Form, values: Mapping[str, Any], storage: Storage, scalar: str
 ) -> tuple[dict[str, Any], int, int] | None:
     """The operands with the dense index rounded up, its dimension in the result, -1 where it is summed, and its extent.
 
     None where the statement is to have a kernel of its own.
     """
-    found = _dense_index(stmt, values, storage)
-    if found is None:
+    if len(form.free) != 1:
+        return None
+    (n,) = [_extent(values, form, number, d) for i, number, d in form.sources if i == form.free[0]]
+    if n <= STEP or n % STEP == 0 or (found := _dense_index(stmt, form, values, storage)) is None:
         return None
     index, n = found
     driver = next(a for a in stmt.accesses if values[a.tensor] is storage)

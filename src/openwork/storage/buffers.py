@@ -59,6 +59,7 @@ __all__ = [
     "one_device",
     "refuse_stand_in",
     "same_memory",
+    "scalar_by_dtype",
     "scalar_name",
     "scalar_of",
     "to_numpy",
@@ -80,7 +81,6 @@ _BY_NAME = {name: scalar for scalar, name in _NAMES.items()}
 _SIZES = {"bool": 1, "f16": 2, "bf16": 2, "c64": 8, "c128": 16}
 
 _numpy: dict[str, np.dtype[Any]] = {s: np.dtype(name) for s, name in _NAMES.items() if s != "bf16"}
-_scalars: dict[Any, str] = {dtype: scalar for scalar, dtype in _numpy.items()}
 
 
 def itemsize(scalar: str) -> int:
@@ -206,7 +206,7 @@ def scalar_name(dtype: object) -> str:
 
     Raises DTypeError where there is none.
     """
-    scalar_known = _scalars.get(dtype) if isinstance(dtype, np.dtype) else None
+    scalar_known = scalar_by_dtype.get(dtype) if isinstance(dtype, np.dtype) else None
     if scalar_known is not None:
         return scalar_known
     if isinstance(dtype, str) and dtype in _NAMES:
@@ -225,7 +225,7 @@ def scalar_name(dtype: object) -> str:
         hint = suggestion(name, _NAMES.values())
         raise DTypeError(f"dtype {name} is not supported\n  supported: {', '.join(_NAMES.values())}{hint}")
     if isinstance(dtype, np.dtype):
-        _scalars[dtype] = scalar
+        scalar_by_dtype[dtype] = scalar
     return scalar
 
 
@@ -242,16 +242,22 @@ def is_dtype(x: object) -> bool:
 
 def scalar_of(x: Array) -> str:
     """The scalar type of a buffer's elements."""
-    scalar_known = _scalars.get(x.dtype)
-    if scalar_known is not None:
-        return scalar_known
-    scalar = scalar_name(x.dtype)
-    _scalars[x.dtype] = scalar
-    if of_torch(x.dtype):
-        for run in at_first_tensor:
-            run()
-        at_first_tensor.clear()
-    return scalar
+    return scalar_by_dtype[x.dtype]
+
+
+class _ScalarByDtype(dict[Any, str]):
+    """A dtype of NumPy or torch -> its scalar type; those that are met for the first time are looked up by name."""
+
+    def __missing__(self, dtype: Any) -> str:
+        scalar = self[dtype] = scalar_name(dtype)
+        if of_torch(dtype):
+            for run in at_first_tensor:
+                run()
+            at_first_tensor.clear()
+        return scalar
+
+
+scalar_by_dtype = _ScalarByDtype({dtype: scalar for scalar, dtype in _numpy.items()})
 
 
 at_first_tensor: list[Callable[[], None]] = []

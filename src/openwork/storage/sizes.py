@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..format import functions
-from .buffers import Array, length
+from .buffers import Array
 
 if TYPE_CHECKING:
     from ..format.format import Format
@@ -25,16 +25,17 @@ def evaluate(text: str, level: LevelFormat, values: Mapping[str, int]) -> int:
     return int(functions.evaluate(text, {**names, **values}))
 
 
-def batches(format: Format, shape: Sequence[int]) -> int:
-    """The number of batch slices."""
-    levels = format.level_intervals(tuple(shape))[: format.batch_ndim]
-    return math.prod(hi - lo for lo, hi in levels)
+def batches(format: Format, intervals: Sequence[tuple[int, int]]) -> int:
+    """The number of batch slices of a tensor whose levels have these coordinate ranges."""
+    return math.prod(hi - lo for lo, hi in intervals[: format.batch_ndim])
 
 
-def positions(format: Format, shape: Sequence[int], crd: Sequence[Array | None]) -> tuple[int, ...]:
-    """Positions of each level over all slices, root to leaf; a level that stores coordinates has one per stored one."""
-    slices = batches(format, shape)
-    intervals = format.level_intervals(tuple(shape))
+def positions(format: Format, intervals: Sequence[tuple[int, int]], crd: Sequence[Array | None]) -> tuple[int, ...]:
+    """Positions of each level over all slices, root to leaf; a level that stores coordinates has one per stored one.
+
+    intervals : the coordinate range of each level, see `Format.level_intervals`
+    """
+    slices = batches(format, intervals) if format.batch_ndim else 1
     counts: list[int] = []
     parents = 1
     for at, (level, (lo, hi)) in enumerate(zip(format.levels, intervals, strict=True)):
@@ -44,10 +45,12 @@ def positions(format: Format, shape: Sequence[int], crd: Sequence[Array | None])
             if at == format.batch_ndim - 1:
                 parents = 1
             continue
-        stored = crd[at]
+        stored, form = crd[at], level.format.functions
         if stored is not None:
-            parents = length(stored) // slices if slices else 0
+            parents = int(stored.shape[0]) // slices if slices else 0
+        elif form.full:
+            parents *= hi - lo
         else:
-            parents = evaluate(level.format.functions.positions, level.format, {"parents": parents, "N": hi - lo})
+            parents = evaluate(form.positions, level.format, {"parents": parents, "N": hi - lo})
         counts.append(parents * slices)
     return tuple(counts)

@@ -32,7 +32,7 @@ from .scalars import python_scalar
 from .slot_copies import Native, copier, when_native
 from .specified import count
 from .structure import Plans, Structure, keep
-from .watch import NOTHING, Watch, adopted, bare_alias, watch, watch_of_values, watched
+from .watch import NOTHING, Watch, adopted, bare_alias, watch, watch_of_values
 
 __all__ = ["LARGEST", "Storage", "check_extents", "unpickled"]
 
@@ -117,8 +117,7 @@ class Storage:
         if self._watch is None:
             values = self.values
             if isinstance(values, np.ndarray):
-                own = type(values) is np.ndarray and values.base is None
-                self._watch = self.structure.watch if own else watch(self.pos, self.crd, values)
+                self._watch = NOTHING
             elif self._structure is None:
                 self._watch = watch(self.pos, self.crd, values)
             else:
@@ -126,12 +125,12 @@ class Storage:
         return self._watch
 
     def adopted(self) -> Storage:
-        """The storage over the same memory, which others may have too: their changes are detected from now on."""
+        """The storage over the same memory, which others may have too, by array objects of its own.
+
+        Of torch's buffers changes by others are detected from now on.
+        """
         if isinstance(self.values, np.ndarray):
-            pos, crd, values, seen = watched(self.pos, self.crd, self.values)
-            out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, values)
-            out._watch = seen
-            return out
+            return self.mapped(_view)
         pos, crd = (tuple(None if b is None else _index_adopted(b) for b in group) for group in (self.pos, self.crd))
         out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, self.values)
         out._watch = watch(pos, crd, self.values)
@@ -160,7 +159,7 @@ class Storage:
     @property
     def batches(self) -> int:
         """Batch slices; 1 without batch levels."""
-        return sizes.batches(self.format, self.shape) if self.format.batch_ndim else 1
+        return sizes.batches(self.format, self.structure.intervals) if self.format.batch_ndim else 1
 
     @property
     def addresses(self) -> tuple[int, ...]:
@@ -228,7 +227,9 @@ class Storage:
         It stands for format, scalar type, index widths, library, device and whether the shape is ragged.
         """
         if self._signature is None:
-            self._signature = self.structure.signature(self.scalar, self.library, self.device)
+            numpy = type(self.values) is np.ndarray
+            library, device = ("numpy", "cpu") if numpy else (self.library, self.device)
+            self._signature = (self._structure or self.structure).signature(self.scalar, library, device)
         return self._signature
 
     @property
@@ -326,6 +327,11 @@ class Storage:
             if self._watch is NOTHING and values.base is None:
                 out._watch = NOTHING
         return out
+
+
+def _view(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Another array object over the same memory: whoever changes the shape of the first does not change it."""
+    return x.view()
 
 
 _with_values: Callable[[Storage, Array], Storage] | None = None

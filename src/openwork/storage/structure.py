@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..format.cached import cached
 from ..format.format import Format
 from . import sizes
-from .buffers import Array, scalar_of
+from .buffers import Array
 from .watch import Watch, unkept, watch
 
 __all__ = ["Plans", "Structure", "keep"]
@@ -98,11 +98,14 @@ class Structure:
         "_watch",
         "crd",
         "format",
+        "interval_ends",
         "nse",
         "packed",
         "pos",
         "position_counts",
+        "programs",
         "shape",
+        "types",
     )
 
     def __init__(
@@ -112,6 +115,11 @@ class Structure:
         self.nse: int | None = None
         """the number of specified elements, once counted"""
         self.position_counts: tuple[int, ...] | None = None
+        self.interval_ends: tuple[tuple[int, int], ...] | None = None
+        self.types: dict[Any, Any] = {}
+        """the type of an operand of this structure, by the dtype of its values, see `runtime.operand_type`"""
+        self.programs: dict[Hashable, Any] = {}
+        """what was inspected for this structure, by statement and the shapes of the other operands"""
         self.packed: dict[int, Array] = {}
         """the last level's coordinates as words, by its number, shared with transposes"""
         self._plans: dict[Any, Plans] = {}
@@ -128,10 +136,17 @@ class Structure:
         return self._watch
 
     @property
+    def intervals(self) -> tuple[tuple[int, int], ...]:
+        """The half-open coordinate range of each level."""
+        if self.interval_ends is None:
+            self.interval_ends = self.format.level_intervals(self.shape)
+        return self.interval_ends
+
+    @property
     def positions(self) -> tuple[int, ...]:
         """Positions of each level over all batch slices."""
         if self.position_counts is None:
-            self.position_counts = sizes.positions(self.format, self.shape, self.crd)
+            self.position_counts = sizes.positions(self.format, self.intervals, self.crd)
         return self.position_counts
 
     def plans(self, kind: Any) -> Plans:
@@ -151,8 +166,9 @@ class Structure:
         """A small number for the structure's type with values of a scalar type, see `Storage.signature`."""
         signature = self._signatures.get((scalar, library, device))
         if signature is None:
-            widths = tuple(None if b is None else scalar_of(b) for b in (*self.pos, *self.crd))
-            key = (self.format, scalar, widths, library, device, self.format.ragged(self.shape))
+            widths = tuple([None if b is None else b.dtype for b in (*self.pos, *self.crd)])
+            is_ragged = bool(self.format.guarded) and self.format.ragged(self.shape)
+            key = (self.format, scalar, widths, library, device, is_ragged)
             signature = self._signatures[scalar, library, device] = _signatures.setdefault(key, next(_numbers))
         return signature
 

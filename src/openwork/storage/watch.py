@@ -1,38 +1,29 @@
-"""Buffers that other code may change -> a record of them when they were checked, and whether it still holds.
+"""Torch buffers that other code may change -> a record of them when they were checked, and whether it still holds.
 
-NumPy: `watched` gives views of memory over an `Owner`, which records the memory's address and size. A view of the
-view has the same owner, so that every storage over it is watched. Writes into an index array through another view of it
-cannot be detected: see docs/ownership.md.
-
-torch: `adopted(x)` is an alias of x without other references. Its version counter counts writes through any other
-alias; its address and the bytes of its memory reveal `resize_` and `set_`.
+`adopted(x)` is an alias of x without other references. Its version counter counts writes through any other alias; its
+address and the bytes of its memory reveal `resize_` and `set_`. Of NumPy's arrays nothing is recorded: an array that is
+referred to is not resized, unless its owner insists (`refcheck=False`), and writes into an index array are found by
+`check`: see docs/ownership.md.
 """
 
 from __future__ import annotations
 
-import ctypes
-import itertools
-import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import tuning
 from ..errors import InvariantError
-from ..late import late
-from .buffers import DATA, HAS_POINTER, address, copied
-from .tensor_words import Pair, tensor_pairs
+from .buffers import address, copied
 
 __all__ = [
     "NOTHING", "Watch", "adopted", "bare_alias", "is_kept", "kept", "memory_of", "private", "read_only", "unkept",
-    "view_of", "watch", "watch_from", "watch_of_values", "watched",
+    "watch", "watch_from", "watch_of_values",
 ]  # fmt: skip
 
 Name: TypeAlias = tuple[str, int]
 """The name of a buffer: "pos", "crd" or "values", and the level."""
-_word: Any = ctypes.c_int64.from_address
 _SOURCE = "_openwork_source"
 """The attribute of a torch alias that nobody else has: the tensor whose version counter is read, None for itself."""
 _KEPT = "_openwork_kept"
@@ -41,44 +32,8 @@ _SEEN = "_openwork_seen"
 """The attribute of a torch alias: the record of when it was checked."""
 
 
-class Owner(ctypes.Array):  # type: ignore[type-arg]
-    """The base of a view into an array that other code has too, from the view's begin on; see `view_of`."""
-
-    _type_ = ctypes.c_char
-    _length_ = 1 << 62
-    """an upper bound of any view's size: one type serves all sizes"""
-    array: np.ndarray[Any, Any]
-    at: int
-    size: int
-    word: Any
-
-
-def view_of(array: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A view of x, itself a view of `array`, over an `Owner`, which records that array's address and size."""
-    word = _word(id(array) + DATA) if HAS_POINTER else _Address(array)
-    at = word.value
-    owner = Owner.from_address(at if x is array else address(x))
-    owner.array, owner.size, owner.at, owner.word = array, array.nbytes, at, word
-    buffer: Any = owner
-    out: np.ndarray[Any, Any] = np.ndarray(x.shape, x.dtype, buffer)
-    if not x.flags.writeable:
-        out.flags.writeable = False
-    return out
-
-
-class _Address:
-    """An array's address, where it cannot be read from its object's memory."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
-
-    @property
-    def value(self) -> int:
-        return address(self.array)
-
-
 def _owner(x: Any) -> Any:
-    """The owner of a NumPy array's memory: an `Owner`, an array, or an object of another library."""
+    """The owner of a NumPy array's memory: an array, or an object of another library."""
     while isinstance(x, np.ndarray) and x.base is not None:
         x = x.base
     return x
@@ -115,8 +70,7 @@ def unkept(buffers: Sequence[Any]) -> list[Any]:
 
 def memory_of(x: Any) -> object:
     """The object that owns an array's allocation: the same for two NumPy arrays exactly where they share it."""
-    owner = _owner(x)
-    return owner.array if type(owner) is Owner else owner
+    return _owner(x)
 
 
 def adopted(x: Any, source: Any = None) -> Any:
@@ -132,29 +86,6 @@ def private(*tensors: Any) -> None:
     """Mark aliases of torch's index buffers that were just made: nobody else has them, their versions are their own."""
     for x in tensors:
         setattr(x, _SOURCE, None)
-
-
-def watched(pos: Sequence[Any], crd: Sequence[Any], values: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], Any, Watch]:
-    """NumPy buffers over memory that other code has too, adopted, and their watch."""
-    arrays: list[tuple[Name, Owner]] = []
-    groups: list[list[Any]] = []
-    for kind, group in (("pos", pos), ("crd", crd), ("values", (values,))):
-        views: list[Any] = []
-        for level, x in enumerate(group):
-            if x is None:
-                views.append(None)
-                continue
-            owner = x
-            while isinstance(owner, np.ndarray) and owner.base is not None:
-                owner = owner.base
-            if isinstance(owner, np.ndarray) and x.ndim == 1 and x.flags.c_contiguous:
-                x = view_of(owner, x)
-                owner = x.base
-            if type(owner) is Owner:
-                arrays.append(((kind, level), owner))
-            views.append(x)
-        groups.append(views)
-    return tuple(groups[0]), tuple(groups[1]), groups[2][0], Watch(arrays, []) if arrays else NOTHING
 
 
 def read_only(x: Any) -> Any:
@@ -177,35 +108,19 @@ class _Unversioned:
     _version = None
 
 
-same: Callable[[bytes], int] | None = None
-"""The native function that tells whether words in memory are what they were, once `codegen.short_call` has one."""
-_ready = late("codegen.short_call", "ready")
-LOADED_AFTER = tuning.WATCH_LOADS
-SEEN_OFTEN = tuning.WATCH_WORDS
-"""Questions after which a watch notes the words that answer them; it waits longer for the next time."""
-
-
 class Watch:
-    """The records of a storage's buffers, to detect changes by other code. NOTHING where no other code has them.
+    """The records of a storage's torch buffers, to detect changes by other code. NOTHING where no other code has them.
 
-    words : pairs (address, word) that are as they are now as long as nothing has changed, once it was asked a few times
-    same : the function that compares them, or None
     base : the watch of other buffers, which holds where this one does; None where there are none
     is_fresh : whether its own records were made for the question that comes now
     """
 
-    __slots__ = ("arrays", "base", "begun", "is_fresh", "private", "questions", "same", "shared", "tensors", "words")
+    __slots__ = ("base", "begun", "is_fresh", "private", "shared", "tensors")
 
-    def __init__(
-        self, arrays: list[tuple[Name, Owner]], tensors: list[tuple[Name, _Record]], base: Watch | None = None
-    ) -> None:
-        self.arrays: list[tuple[Any, int, np.ndarray[Any, Any], int, Name]] = []
-        for name, o in arrays:  # no comprehension: a call of its own
-            self.arrays.append((o.word, o.at, o.array, o.size, name))
+    def __init__(self, tensors: list[tuple[Name, _Record]], base: Watch | None = None) -> None:
         self.begun: Callable[[], list[tuple[Name, _Record]]] | None = None
         """makes the records at the first question, of a watch that begins with less"""
-        self.same: Callable[[bytes], int] | None = None
-        self.words, self.questions, self.base, self.is_fresh = b"", 0, base, False
+        self.base, self.is_fresh = base, False
         self._record(tensors)
 
     def _record(self, tensors: list[tuple[Name, _Record]]) -> None:
@@ -225,57 +140,13 @@ class Watch:
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
-        if self.same is not None and self.same(self.words):
-            return True
         if self.is_fresh:
             self.is_fresh = False
             return self.base is None or self.base.holds()
         if self.begun is not None:
             self._begin()
-        self.questions += 1
-        if self.questions == LOADED_AFTER and same is None and self is not NOTHING:
-            _ready()
-        words = self._words() if self.questions > SEEN_OFTEN and same is not None and self is not NOTHING else None
-        holds = self._holds()
-        if words is not None:  # they were read before it was asked
-            self.words, self.same = words, same if holds else None
-        return holds
-
-    def _begin(self) -> None:
-        """Make the records of a watch that began with less."""
-        begun, self.begun = self.begun, None
-        if begun is not None:
-            self._record(begun())
-
-    def _words(self) -> bytes | None:
-        """The words as they are; None where they are not known."""
-        self.questions = -SEEN_OFTEN * SEEN_OFTEN  # until the next time
-        pairs = self._pairs()
-        return None if pairs is None else struct.pack(f"={2 * len(pairs)}q", *itertools.chain.from_iterable(pairs))
-
-    def _pairs(self) -> list[Pair] | None:
-        """The pairs as they are; None where they are not known."""
-        pairs = [] if self.base is None else self.base._pairs()
-        if pairs is None or self.begun is not None:
-            return None
-        for _, _, array, _, _ in self.arrays:
-            header = (ctypes.c_int64 * 3).from_address(id(array) + DATA)  # address, dimensions, where their extents are
-            pairs += [(id(array) + DATA + 8 * k, word) for k, word in enumerate(header)]
-            pairs += [(header[2] + 8 * k, n) for k, n in enumerate(array.shape)]
-        for _, s in self.tensors:
-            versioned = None if s.version is None else s.source
-            of_tensor = tensor_pairs(s.tensor, s.storage, versioned, s.is_private)
-            if of_tensor is None:
-                return None
-            pairs += of_tensor
-        return pairs
-
-    def _holds(self) -> bool:
         if self.base is not None and not self.base.holds():
             return False
-        for word, at, array, size, _ in self.arrays:
-            if word.value != at or array.nbytes != size:
-                return False
         for address_now, at, nbytes_now, nbytes, source, version in self.private:
             if address_now() != at or nbytes_now() != nbytes or source._version != version:
                 return False
@@ -286,17 +157,16 @@ class Watch:
                 return False
         return True
 
+    def _begin(self) -> None:
+        """Make the records of a watch that began with less."""
+        begun, self.begun = self.begun, None
+        if begun is not None:
+            self._record(begun())
+
     def changed(self) -> list[str]:
         """The torch buffers that have changed. Raises InvariantError where memory is gone."""
         self._begin()
         of_base = [] if self.base is None else self.base.changed()
-        for word, at, array, size, name in self.arrays:
-            if word.value != at or array.nbytes != size:
-                raise InvariantError(
-                    f"{_spelled(name, True)}: the array that has its memory was resized after the tensor was made\n"
-                    f"  expected: {size} bytes where they were; got: {array.nbytes}\n"
-                    "  help: make the tensor anew, or with copy=True before arrays are resized"
-                )
         changed = [(name, seen) for name, seen in self.tensors if not seen.holds()]
         for name, seen in changed:
             if seen.lost():
@@ -309,7 +179,7 @@ class Watch:
         return [*of_base, *[_spelled(name) for name, _ in changed]]
 
 
-NOTHING = Watch([], [])
+NOTHING = Watch([])
 
 
 _NUMBERS = {"pos": "3.8", "crd": "3.9", "values": "3.10"}
@@ -378,17 +248,14 @@ def names_of(pos: Any, crd: Any, values: Any) -> list[tuple[Name, Any]]:
 
 
 def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
-    """The watch of these buffers, from now on."""
-    like = values if values is not None else next((b for b in (*pos, *crd) if b is not None), None)
-    if like is None or isinstance(like, np.ndarray):
-        owners = [(name, _owner(b)) for name, b in names_of(pos, crd, values) if b.base is not None]
-        arrays = [(name, o) for name, o in owners if type(o) is Owner]
-        return Watch(arrays, []) if arrays else NOTHING
+    """The watch of these buffers, from now on; NOTHING of NumPy's."""
+    if any(isinstance(b, np.ndarray) for _, b in names_of(pos, crd, values)):
+        return NOTHING
     try:
         tensors = [(name, _Record(b, name[0] != "values")) for name, b in names_of(pos, crd, values)]
     except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer: without memory of its own
         return NOTHING
-    return Watch([], tensors)
+    return Watch(tensors) if tensors else NOTHING
 
 
 def watch_of_values(values: Any, base: Watch) -> Watch:
@@ -401,8 +268,7 @@ def watch_of_values(values: Any, base: Watch) -> Watch:
     except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer
         return NOTHING
     out: Watch = object.__new__(Watch)
-    out.arrays, out.tensors, out.private, out.shared = NOTHING.arrays, NOTHING.tensors, [], []
-    out.same, out.words, out.questions = None, b"", 0
+    out.tensors, out.private, out.shared = [], [], []
     out.base, out.is_fresh = None if base is NOTHING else base, True
     out.begun = partial(_record_of_values, values, as_it_is)
     return out
@@ -423,7 +289,7 @@ def watch_from(
 
     Records, which take a third of the time of `asarray`, are made when they are asked for.
     """
-    out = Watch([], [])
+    out = Watch([])
     out.begun = lambda: _records(index_buffers, first, seen, values, count)
     return out
 

@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..late import late
-from ..runtime import trace
 from ..runtime.gradient_hook import rule, with_grad_parameter
 from ..runtime.library_errors import FAILURES, explain
 from ..runtime.operation import block
 from ..storage.buffers import is_torch
-from ..storage.recorded import refuse_tracer
-from ..storage.watch import NOTHING
 from ..tables import ATTRIBUTES, LAZY, MASKED, METHODS, PLACES
 from .numpy_names import accepts, by_numpy, by_numpys_arguments, standard_arguments
 
@@ -139,23 +136,8 @@ def _bound(name: str) -> Callable[..., Any]:
     defaults = {p.name: p.default for p in parameters if p.default != own[p.name].default}
     first, otherwise, known = places[0], o.otherwise is not None, frozenset(p.name for p in parameters)
     elsewhere = _elsewhere(name, places, known, otherwise)
-    of_all = (name, None, False)
-    most = 0 if otherwise else 1  # torch's method of an axis gives something else
-    reduces, tensor_type = o.shape == "reduced", sys.modules[f"{_PACKAGE}.tensor.tensor"].Tensor
 
     def by_name(self: Any, *args: Any, **options: Any) -> Any:
-        if reduces and not options and len(args) <= most:  # as `reduce` keeps it
-            key = (name, args[0], False) if args and type(args[0]) is int else None if args else of_all
-            if key is not None and type(self) is tensor_type and not trace.steps:
-                s = self._raw_storage
-                if type(s.values) is not np.ndarray:
-                    refuse_tracer()
-                seen = s._watch
-                if seen is None or (seen is not NOTHING and (seen.same is None or not seen.same(seen.words))):
-                    s = self._storage
-                prepared = (s._plans or s.plans).reductions.get(key)
-                if prepared is not None and (result := prepared.run(s)) is not None:
-                    return tensor_type._from_storage(result)
         if otherwise and type(self._raw_storage.values) is not np.ndarray:
             asked = True
         elif options:

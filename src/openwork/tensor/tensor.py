@@ -87,10 +87,11 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     def _storage(self) -> Storage:
         """The storage. Raises InvariantError where buffers were changed so that it breaks an invariant."""
         storage = self._raw_storage
-        if type(storage.values) is not np.ndarray:
-            refuse_tracer()
+        if type(storage.values) is np.ndarray:
+            return storage
+        refuse_tracer()
         watch = storage._watch or storage.watch
-        if watch is NOTHING or (watch.same is not None and watch.same(watch.words)) or watch.holds():
+        if watch is NOTHING or watch.holds():
             return storage
         self._raw_storage = storage = renewed(storage)
         return storage
@@ -102,11 +103,22 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     @classmethod
     def _from_dense(cls, array: Any) -> Tensor:
         """A dense tensor over the memory of an array, copied only where it is not row-major."""
-        values = buffers.flat(buffers.as_array(array))
+        if type(array) is np.ndarray and array.flags.carray and array.dtype.isnative:
+            values = array if array.ndim == 1 else array.reshape(-1)
+        else:
+            values = buffers.flat(buffers.as_array(array))
         shape = tuple(array.shape)
         no_buffers = (None,) * len(shape)
         return cls._from_storage(
-            Storage(shape, dense_format(len(shape)), buffers.scalar_of(values), 0, no_buffers, no_buffers, values)
+            Storage(
+                shape,
+                dense_format(len(shape)),
+                buffers.scalar_by_dtype[values.dtype],
+                0,
+                no_buffers,
+                no_buffers,
+                values,
+            )
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -24,8 +24,6 @@ from .gradients import (
     sparse_layouts,
 )
 from .prepared import merge as prepared_merge
-from .prepared import product as prepared_product
-from .prepared import reductions as prepared_reductions
 from .prepared import spgemm as prepared_spgemm
 
 __all__ = ["RULES", "checkpoints"]
@@ -52,7 +50,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "index_selection": permutation.index_selection,
     "concat": permutation.concat,
     "keep_spgemm": prepared_spgemm.keep_spgemm,
-    "keep_sampled": prepared_product.keep_sampled,
     "masked": products.masked,
     "on_structure": leaves.on_structure,
     "on_values": permutation.on_values,
@@ -60,9 +57,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "pair": products.pair,
     "place_blocks": permutation.place_blocks,
     "prepared_spgemm": prepared_spgemm.prepared_spgemm,
-    "prepared_step": prepared_product.prepared_step,
-    "recorded_softmax": prepared_reductions.recorded_softmax,
-    "recorded_sum": prepared_reductions.recorded_sum,
     "prune": permutation.prune,
     "run_merge": prepared_merge.run_merge,
     "sample": single_operand.sample,

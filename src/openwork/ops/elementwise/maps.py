@@ -16,12 +16,11 @@ import numpy as np
 from ...integers import common_shape
 from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
-from ...runtime.contract import sample
+from ...runtime.contract import sample, update
 from ...runtime.conversion.remap import has_gaps
 from ...runtime.duplicates import is_finite, summed
 from ...runtime.float_errors import report, report_dense, report_integers
 from ...runtime.gradient_hook import differentiable, rule
-from ...runtime.single_operand import bind_operands, prepare, run
 from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, apply_with_warnings, negative_power, user_name
 from ...runtime.zero_annihilation import FINITE, bounded
@@ -379,8 +378,6 @@ def _dense_result(
         fill = np.broadcast_to(np.asarray(s.fill_value, dtype=like.dtype if not is_torch(like) else None), shape)
     out = apply(op, fill, array) if left else apply(op, array, fill)
     if s.values.shape[0] and 0 not in shape:
-        view = strided(out)
         compute = _result_scalar("add", s, array, left) if op in _COMPARISONS else None
-        problem = bind_operands(stmt, {"A": s, "D": strided(squeezed)}, view.scalar, compute=compute, out=view)
-        run(problem, prepare(problem), view)
+        update(stmt, {"A": s, "D": strided(squeezed)}, out, compute)
     return out

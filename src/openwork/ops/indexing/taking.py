@@ -15,8 +15,8 @@ from ...runtime.conversion.assembly import full
 from ...runtime.conversion.conversion_kernels import call
 from ...runtime.conversion.remap import Program, canonical, on_host, source_words
 from ...runtime.gradient_hook import differentiable
+from ...runtime.operand_type import operand_of
 from ...runtime.operation import operation
-from ...runtime.single_operand import operand_of
 from ...storage.buffers import Array, address, buffer_of, is_torch, length, to_numpy
 from ...storage.recorded import is_recorded, structure_of
 from ...storage.storage import LARGEST, Storage

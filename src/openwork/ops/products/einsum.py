@@ -18,7 +18,6 @@ from ...runtime.semirings import semiring as semiring_of
 from ...storage.buffers import is_array
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
-from .prepared_products import reduce_recalled, run_recalled
 from .product import product
 from .subscripts import parse_subscripts, subscripts_of
 
@@ -77,13 +76,6 @@ def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: 
     array([[ 3., inf],
            [inf,  3.]])
     """
-
-    plus_times = format is None and 0 < len(operands) < 3 and type(semiring) is str and semiring == "plus_times"
-    key = ("einsum", subscripts) if plus_times and type(subscripts) is str else None
-    if key is not None:
-        again = run_recalled(key, *operands) if len(operands) == 2 else reduce_recalled(key, operands[0])
-        if again is not None:
-            return again
     ring = semiring_of(semiring)
     if not isinstance(subscripts, str):
         subscripts, operands = subscripts_of((subscripts, *operands))
@@ -94,7 +86,7 @@ def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: 
     values = [x.to_dense() if isinstance(x, Tensor) and x.format.is_dense else x for x in arrays]
     inputs, values = _drop_unit_dims(subscripts, inputs, values, broadcast_letters)
     target = None if format is None else resolve_format(format, len(output))
-    result = product(inputs, output, values, ring, target, f"einsum {subscripts!r}", key)
+    result = product(inputs, output, values, ring, target, f"einsum {subscripts!r}")
     if isinstance(result, Tensor):
         if target is not None:
             return result.asformat(target)

@@ -1,8 +1,7 @@
-"""`matmul`: two operands -> their matrix product, prepared calls first; two sparse operands go to `spgemm`."""
+"""`matmul`: two operands -> their matrix product; two sparse operands go to `spgemm`."""
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any
 
@@ -10,10 +9,9 @@ import numpy as np
 
 from ... import tuning
 from ...errors import ShapeError, UnsupportedError
-from ...interop.operands import adopt_foreign, sparse_or_array
+from ...interop.operands import adopted, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...late import late
-from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.contraction.prepared import prepared_product
 from ...runtime.duplicates import summed
@@ -22,15 +20,12 @@ from ...runtime.operation import operation
 from ...runtime.outer_ranges import STEP
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
-from ...storage.buffers import PLAIN_TENSORS, Array, as_array, cast, dtype_of, is_torch, library_of, scalar_of
+from ...storage.buffers import Array, as_array, cast, dtype_of, is_torch, library_of, scalar_of
 from ...storage.scalars import largest
 from ...storage.storage import Storage
-from ...tensor.lazy import defer, is_lazy
-from ...tensor.one_library import one_library
+from ...tensor.lazy import Lazy, defer
 from ...tensor.tensor import Tensor
-from . import prepared_products
 from .dense import dense_matmul
-from .prepared_products import contiguous, remember_product, remember_transposed
 from .spgemm import sparse_matmul
 
 __all__ = ["matmul"]
@@ -73,22 +68,30 @@ def matmul(a: Any, b: Any, /) -> Any:
     >>> ow.matmul(A, np.array([10.0, 20.0]))
     array([40., 10.])
     """
-    left = type(b) is np.ndarray
-    if left is not (type(a) is np.ndarray) and not trace.steps:
-        array, storage = (b, getattr(a, "_storage", None)) if left else (a, getattr(b, "_storage", None))
-        if storage is not None:
-            prepared = (storage._plans or storage.plans).products.get((left, array.shape, array.dtype))
-            if prepared is not None and (y := prepared.run(array, storage)) is not None:
-                return y
-    elif prepared_products.torch is not None and not trace.steps:
-        left = type(b) in PLAIN_TENSORS
-        array, x = (b, a) if left else (a, b)
-        if type(array) in PLAIN_TENSORS and hasattr(type(x), "_raw_storage"):
-            s = x._storage
-            prepared = (s._plans or s.plans).products.get((left, array.shape, array.dtype))
-            if prepared is not None and (y := prepared.run(array, s, type(x) is Tensor)) is not None:
-                return y
-    return _matmul(a, b)
+    if type(a) is Lazy or type(b) is Lazy:
+        return defer("matmul", "matmul", matmul, (a, b))
+    a, b = adopted(a, b)
+    both = isinstance(a, Tensor) and isinstance(b, Tensor)
+    if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0]:
+        recorded = is_torch(a._raw_storage.values) and tracked((a._raw_storage.values, b._raw_storage.values))
+        prepared_result = (rule("prepared_spgemm") if recorded else prepared_product)(a._storage, b._storage)
+        if prepared_result is not None:
+            return Tensor._from_storage(prepared_result)
+        if recorded and not (a.format.is_dense or b.format.is_dense):
+            product = sparse_matmul(a, b)
+            rule("keep_spgemm")(a._storage, b._storage, product._storage)
+            return product
+    a = a if type(a) is np.ndarray else sparse_or_array(a)
+    b = b if type(b) is np.ndarray else sparse_or_array(b)
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        _check_shapes(tuple(a.shape), tuple(b.shape))
+        result = dense_matmul(a, b)
+        return Tensor._from_dense(result) if both else result
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        _check_shapes(a.shape, b.shape)
+        return sparse_matmul(a, b)
+    result = _product(a, b)
+    return Tensor._from_dense(result) if both else result
 
 
 @lru_cache(maxsize=256)
@@ -116,33 +119,6 @@ def product_statement(
     return Assignment(Access("y", out), "+=", Apply("mul", (Access("A", left), Access("B", right))))
 
 
-def _matmul(a: Any, b: Any) -> Any:
-
-    if is_lazy(a) or is_lazy(b):
-        return defer("matmul", "matmul", matmul, (a, b))
-    a, b = one_library(adopt_foreign(a), adopt_foreign(b))
-    both = isinstance(a, Tensor) and isinstance(b, Tensor)
-    if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0]:
-        recorded = is_torch(a._raw_storage.values) and tracked((a._raw_storage.values, b._raw_storage.values))
-        prepared_result = (rule("prepared_spgemm") if recorded else prepared_product)(a._storage, b._storage)
-        if prepared_result is not None:
-            return Tensor._from_storage(prepared_result)
-        if recorded and not (a.format.is_dense or b.format.is_dense):
-            product = sparse_matmul(a, b)
-            rule("keep_spgemm")(a._storage, b._storage, product._storage)
-            return product
-    a, b = sparse_or_array(a), sparse_or_array(b)
-    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-        _check_shapes(tuple(a.shape), tuple(b.shape))
-        result = dense_matmul(a, b)
-        return Tensor._from_dense(result) if both else result
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        _check_shapes(a.shape, b.shape)
-        return sparse_matmul(a, b)
-    result = _product(a, b)
-    return Tensor._from_dense(result) if both else result
-
-
 def _check_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     if not a or not b:
         raise ShapeError(f"matmul: a scalar has no matrix product, got shapes {a} and {b}\n  help: multiply with *")
@@ -163,37 +139,20 @@ def _product(a: Any, b: Any) -> Array:
     left = isinstance(a, Tensor)
     storage: Storage = a._storage if left else b._storage
     array: Array = b if left else a
-    _check_shapes(tuple(a.shape), tuple(b.shape))
+    shape_a, shape_b = (storage.shape, tuple(array.shape)) if left else (tuple(array.shape), storage.shape)
+    _check_shapes(shape_a, shape_b)
     if storage.fill_value:
         return _filled_product(storage, array, left)
-    if not left and array.ndim == 2 == len(storage.shape) and storage.batches == 1 and _is_small(array):
-        return _product_of_transposes(storage, array)
-    if left and array.ndim == 2 and _is_small(array):
-        array = contiguous(array)
     view = strided(array)
-    ones_a, ones_b = _unit_stack_dims(tuple(a.shape), tuple(b.shape))
-    dropped = _drop_unit_dims(view, ones_b if left else ones_a)
-    stmt = product_statement(a.ndim, b.ndim, ones_a, ones_b, left)
-    scalar = promote((storage.scalar, view.scalar), library_of(array))
+    ones_a: tuple[int, ...] = ()
+    ones_b: tuple[int, ...] = ()
+    if array.ndim > 2 or len(storage.shape) > 2:
+        ones_a, ones_b = _unit_stack_dims(shape_a, shape_b)
+        view = _drop_unit_dims(view, ones_b if left else ones_a)
+    stmt = product_statement(len(shape_a), len(shape_b), ones_a, ones_b, left)
+    scalar = promote((storage.scalar, view.scalar), "numpy" if type(array) is np.ndarray else library_of(array))
     sparse, dense = ("A", "B") if left else ("B", "A")
-    values = {sparse: storage, dense: dropped}
-    result = contract(stmt, values, scalar, array)
-    if storage.batches == 1 and len(storage.shape) == 2:
-        remember_product((), stmt, values, scalar, storage, array, result, left)
-    return result
-
-
-def _is_small(array: Array) -> bool:
-    """Whether an array is copied in less time than a product that is not prepared begins."""
-    return bool(math.prod(array.shape) <= tuning.PACKED_OPERAND)
-
-
-def _product_of_transposes(storage: Storage, array: Array) -> Array:
-    """`array @ A` as `(A.T @ array.T).T`: the one product is prepared, and walks the columns of A side by side."""
-    transposed = Tensor._from_storage(storage).T
-    product = matmul(transposed, contiguous(array.T))
-    remember_transposed(storage, transposed._storage, array)
-    return product.T
+    return contract(stmt, {sparse: storage, dense: view}, scalar, array)
 
 
 def _unit_stack_dims(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from string import ascii_letters
 from typing import Any
@@ -26,20 +26,17 @@ from ...runtime.contraction.prepared import prepared_product
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
 from ...runtime.duplicates import summed, summed_as
 from ...runtime.gradient_hook import tracked
-from ...runtime.prepared_reductions import DenseResult, Result, prepared_reduction
 from ...runtime.promote import promote
 from ...runtime.strided import strided
 from ...storage.buffers import Array, cast, is_torch, length, library_of, scalar_of
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
-from ...storage.structure import keep
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..elementwise.maps import elementwise
 from ..result_format import fits
-from ..stored_fibres import remember_fibres, sparse_reduction
+from ..stored_fibres import sparse_reduction
 from .dense import dense_product
-from .prepared_products import remember_product
 
 __all__ = ["product", "sampled"]
 
@@ -48,8 +45,7 @@ Labelled = tuple[str, Array]
 
 
 def product(
-    inputs: tuple[str, ...], output: str, operands: Sequence[Any], ring: Semiring, target: Format | None, what: str,
-    key: tuple[Hashable, ...] | None = None,
+    inputs: tuple[str, ...], output: str, operands: Sequence[Any], ring: Semiring, target: Format | None, what: str
 ) -> Any:  # fmt: skip
     """The sum of products of sparse Tensors and dense arrays, over a semiring.
 
@@ -58,7 +54,6 @@ def product(
     inputs, output : letters of each operand, and those of the result
     target : the result's format, where one is asked for
     what : the operation in messages
-    key : of the prepared call of one Tensor with one array, for `prepared_products.run_recalled`
 
     Returns
     -------
@@ -81,16 +76,12 @@ def product(
     if isinstance(result, Term):
         format = target or _default_format(inputs, output, operands, result)
         stored = in_format(result, output, format)
-        if key is not None and len(operands) == 1:
-            _remember_fold(key, ("fold", inputs[0], result.letters, ring), operands[0], stored)
         would_walk = not walks and target is None and len(operands) == 2 and any(x.format is None for x in facts)
         made = Tensor._from_storage(stored)
         return made.to_dense() if would_walk and index_notation_of(ring) else made
     letters, array = result
     order = [letters.index(c) for c in output]
     if order == list(range(len(order))):
-        if key is not None and len(plan.steps) == 1 and plan.steps[0].route is Route.WALK:
-            _remember(key, plan.steps[0], operands, [values[n] for n in plan.steps[0].statement.tensors], ring, array)
         return array
     return array.transpose(order) if isinstance(array, np.ndarray) else array.permute(order)
 
@@ -220,40 +211,6 @@ def _bind_walk(values: list[Any], step: Step, ring: Semiring) -> tuple[Assignmen
     return product_statement(letters, _output_letters(step), *ops), bound, scalar, like
 
 
-def _remember(
-    key: tuple[Hashable, ...], step: Step, operands: Sequence[Any], values: list[Any], ring: Semiring, result: Any
-) -> None:
-    """Keep the prepared call of a walk whose operands are one Tensor and one array at most, neither converted."""
-    terms = [x for x in values if isinstance(x, Term)]
-    tensors = [x for x in operands if isinstance(x, Tensor)]
-    arrays = [x for x in operands if not isinstance(x, Tensor)]
-    if len(terms) != 1 or len(tensors) != 1 or len(arrays) > 1 or type(tensors[0]) is not Tensor:
-        return
-    s = tensors[0]._storage
-    if terms[0].storage is not s or trace.active():
-        return
-    if not arrays:
-        stmt, _, scalar, _ = _bind_walk(values, step, ring)
-        prepared = prepared_reduction(stmt, s, scalar, result)
-        if prepared is not None:
-            keep(s.plans.reductions, key, DenseResult(prepared, tuple(result.shape)))
-        return
-    (array,) = arrays
-    if not any(v[1] is array for v in values if not isinstance(v, Term)):
-        return
-    stmt, bound, scalar, _ = _bind_walk(values, step, ring)
-    if 0 not in s.shape and 0 not in array.shape and s.batches == 1:
-        remember_product(key, stmt, bound, scalar, s, array, result, isinstance(operands[0], Tensor))
-
-
-def _remember_fold(key: Hashable, fold_key: Hashable, x: Any, stored: Storage) -> None:
-    """Keep the prepared call of a step of `_fold` as that of the whole product, where its result was not moved."""
-    plans = x._storage.plans.reductions
-    prepared = plans.get(fold_key) if type(x) is Tensor else None
-    if type(prepared) is Result and stored._structure is prepared.structure:
-        keep(plans, key, prepared)
-
-
 def sampled(stmt: Assignment, values: Mapping[str, Any]) -> Tensor:
     """`C[i, j] += S[i, j] * A[i, k] * B[k, j]` of one storage and dense arrays, into the structure of the storage.
 
@@ -323,10 +280,7 @@ def _fold(values: list[Any], step: Step, ring: Semiring, what: str, target: Form
     letters = ascii_letters[: len(rows.shape)]
     stmt = product_statement((letters,), letters[0], op)
     fibre_values = contract(stmt, {"T0": rows}, s.scalar, rows.values)
-    reduced = plan.result(fibre_values, ring.add.identity_of(s.scalar))._storage
-    prepared = prepared_reduction(stmt, rows, s.scalar, fibre_values)
-    remember_fibres(s, ("fold", term.letters, kept, ring), axes, False, reduced, lambda *_: prepared, target)
-    return Term(kept, reduced)
+    return Term(kept, plan.result(fibre_values, ring.add.identity_of(s.scalar))._storage)
 
 
 _ASSIGNMENTS = {"x + y": "+=", "x * y": "*=", "min(x, y)": "min=", "max(x, y)": "max=", "x | y": "|=", "x & y": "&="}

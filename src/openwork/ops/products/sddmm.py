@@ -3,7 +3,6 @@ the sparse operand is shared, only values are computed."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from ...errors import ShapeError
@@ -11,10 +10,7 @@ from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...ir.index_text import parse_expression
 from ...late import late
-from ...runtime import trace
-from ...runtime.gradient_hook import rule
 from ...runtime.operation import operation
-from ...storage.buffers import PLAIN_TENSORS
 from ...tensor.lazy import is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
@@ -58,29 +54,6 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     array([[3., 0.],
            [0., 3.]])
     """
-
-    if type(a) in PLAIN_TENSORS and type(b) in PLAIN_TENSORS:
-        return _over_torch(mask, a, b)
-    return _sampled(mask, a, b)
-
-
-def _over_torch(mask: Any, a: Any, b: Any) -> Any:
-    """`sddmm` of torch's tensors, by what is kept for their shapes where they are strided."""
-    if type(mask) is Tensor and a.layout is b.layout is sys.modules["torch"].strided and not trace.steps:
-        s = mask._storage
-        key = ("sddmm", a.shape, b.shape, a.stride(), b.stride(), a.dtype, b.dtype)
-        prepared = (s._plans or s.plans).products.get(key)
-        if prepared is not None and (product := prepared(s, a, b)) is not None:
-            return Tensor._from_storage(product)
-        result = _sampled(mask, a, b)
-        if prepared is None and s.library == "torch" and s.device == "cpu" and s.format.is_unique:
-            rule("keep_sampled")(key, _SDDMM, s, a, b, result._storage.scalar)
-        return result
-    return _sampled(mask, a, b)
-
-
-def _sampled(mask: Any, a: Any, b: Any) -> Any:
-    """`sddmm` by the general road."""
     mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))
     mask, a, b = one_library(adopt_foreign(mask), sparse_or_array(a), sparse_or_array(b))
     if (

@@ -19,32 +19,18 @@ from ...integers import AxisError, integers
 from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Assignment
 from ...ir.types import COMPLEX, FLOATS
-from ...runtime import trace
 from ...runtime.contract import contract
 from ...runtime.duplicates import summed
-from ...runtime.full_sum import by_library, is_short, total
+from ...runtime.full_sum import total
 from ...runtime.gradient_hook import differentiable
-from ...runtime.prepared_reductions import (
-    DenseResult,
-    Filled,
-    KernelTotal,
-    Mean,
-    PreparedReduction,
-    Reduction,
-    TorchReduction,
-    TorchTotal,
-    Total,
-    prepared_reduction,
-)
 from ...runtime.promote import accumulator
 from ...storage.buffers import Array, cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of
 from ...storage.scalars import keeps_sums, python_scalar
 from ...storage.storage import LARGEST, Storage
-from ...storage.structure import keep
-from ...tensor.lazy import defer, is_lazy
+from ...tensor.lazy import Lazy, defer
 from ...tensor.one_library import typed_like
 from ...tensor.tensor import Tensor
-from ..stored_fibres import reduced_fibres, remember_fibres
+from ..stored_fibres import reduced_fibres
 from .by_ranges import by_ranges, folds_ranges
 
 if TYPE_CHECKING:
@@ -88,24 +74,17 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
     Cost: O(nse + size of the result).
     Raises ShapeError for an axis that is not there or twice there, and for `min` and `max` of no elements.
     """
-    key = (op, axis, keepdims) if (axis is None or type(axis) is int) and type(keepdims) is bool else None
-    if key is not None and dtype is None and type(t) is Tensor and not trace.steps:
-        s = t._storage
-        prepared = (s._plans or s.plans).reductions.get(key)
-        if prepared is not None:
-            dense: Storage | None = prepared(s)
-            if dense is not None:
-                return Tensor._from_storage(dense)
-    if is_lazy(t):
+    if isinstance(t, Lazy):
         return defer(
             "reduce", op, partial(_reduce_computed, op, axis, keepdims, dtype), (t,), ("", axis, keepdims, dtype)
-        )  # type: ignore[return-value]
+        )
     t = t if dtype is None else typed_like(t, dtype)
     s = t._storage
-    axes = axes_of(axis, t.ndim, lists=is_torch(s.values))
+    ndim = len(s.shape)
+    axes = axes_of(axis, ndim, lists=type(s.values) is not np.ndarray)
     if op not in _OPERATORS and op not in _DERIVED:
         raise UnsupportedError(f"there is no reduction {op!r}\n  supported: {', '.join((*_OPERATORS, *_DERIVED))}")
-    if len(axes) < t.ndim - 1:
+    if len(axes) < ndim - 1:
         check_extents(op, t, axes)
         if (
             folds_ranges(t, axes)
@@ -117,19 +96,12 @@ def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: 
             t, axes, keepdims, lambda rows, over: reduce(op, rows, over, False, dtype), key=fill_key
         )
         if sparse is not None:
-            if key is not None and dtype is None and type(t) is Tensor:
-                remember_fibres(s, key, axes, keepdims, sparse._storage, _of_rows(op, s))
             return sparse
     if op in _OPERATORS:
         scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
         scalar = scalar if dtype is None else scalar_name(dtype)
-        result = fold(op, t, axes, scalar)
-        if dtype is None and key is not None and type(t) is Tensor:
-            _remember_reduction(s, key, axes, scalar)
-        return reduced_tensor(result, t, axes, keepdims)
+        return reduced_tensor(fold(op, t, axes, scalar), t, axes, keepdims)
     result = _DERIVED[op](t, axes)
-    if op == "mean" and dtype is None and key is not None and type(t) is Tensor:
-        _remember_reduction(s, key, axes, _mean_scalar(s.scalar))
     return reduced_tensor(result if dtype is None else _cast_result(result, op, scalar_name(dtype)), t, axes, keepdims)
 
 
@@ -155,66 +127,9 @@ def _folded_ranges(op: str, t: Tensor, axes: tuple[int, ...], keepdims: bool, dt
     return result
 
 
-_UFUNCS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
-
-
-def _remember_reduction(s: Storage, key: tuple[str, int | None, bool], axes: tuple[int, ...], scalar: str) -> None:
-    """Keep the prepared call of a reduction over one axis or all: a launch, or the library's sum of the values."""
-    if trace.active():
-        return
-    reduction = _of_rows(key[0], s)(s, axes) or _of_all(key[0], s, axes, scalar)
-    if reduction is not None:
-        shape = tuple(1 if d in axes else n for d, n in enumerate(s.shape) if key[2] or d not in axes)
-        keep(s.plans.reductions, key, DenseResult(reduction, shape))
-
-
-def _of_all(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> PreparedReduction | None:
-    """The prepared reduction of all values, in the scalar type; None where it is another one of all elements."""
-    if len(axes) != len(s.shape) or s.device != "cpu" or not (s.format.is_unique or keeps_sums(s.scalar, scalar)):
-        return None
-    if op == "mean":
-        sums, count = _of_all("sum", s, axes, accumulation_type(s.scalar)), math.prod(s.shape)
-        return None if sums is None or not count or scalar == "bf16" else Mean(sums, count, dtype_of(scalar, s.values))
-    is_sum, by_values = op == "sum" and _is_compact(s, axes), by_library(s.scalar, scalar, s.values)
-    if is_sum and s.library == "torch" and (by_values or (scalar == s.scalar and is_short(s.values))):
-        return TorchTotal(s.values, dtype_of(scalar, s.values))
-    if is_sum and not by_values:
-        return KernelTotal(dtype_of(scalar, s.values), scalar)
-    return _prepared_total(op, s, scalar) if s.library == "numpy" and s.values.shape[0] == s.nse else None
-
-
-def _of_rows(op: str, s: Storage) -> Callable[[Storage, tuple[int, ...]], PreparedReduction | None]:
-    """The prepared reduction by `op`, in the dtype that it has of a tensor like `s`, of a storage over axes, where one
-    is kept."""
-
-    def function(rows: Storage, axes: tuple[int, ...]) -> PreparedReduction | None:
-        kept = rows.plans.reductions
-        if op != "mean":
-            scalar = accumulator(s.scalar, s.library) if op in ("sum", "prod") else s.scalar
-            return kept.get((op, axes, scalar))
-        sums, count = kept.get(("sum", axes, accumulation_type(s.scalar))), math.prod(rows.shape[d] for d in axes)
-        scalar = _mean_scalar(s.scalar)
-        return None if sums is None or not count or scalar == "bf16" else Mean(sums, count, dtype_of(scalar, s.values))
-
-    return function
-
-
 def _mean_scalar(scalar: str) -> str:
     """The scalar type of the mean of elements of one."""
     return scalar if scalar in (*FLOATS, *COMPLEX) else "f64"
-
-
-def _prepared_total(op: str, s: Storage, scalar: str) -> Total | None:
-    """NumPy's reduction of values and fill value, where that is the reduction of all elements; else None."""
-    if op not in _UFUNCS or not by_library(scalar, scalar, s.values) or "bf16" in (scalar, s.scalar):
-        return None
-    if op == "sum":
-        suits = not s.fill_value and (s.format.is_unique or (s.scalar != "bool" and keeps_sums(s.scalar, scalar)))
-        return Total(_UFUNCS[op], numpy_dtype(scalar)) if suits else None
-    if not s.format.is_unique or not s.nse or s.scalar in COMPLEX:
-        return None
-    fill = None if s.nse == math.prod(s.shape) else np.full(1, s.fill_value, numpy_dtype(scalar))
-    return Total(_UFUNCS[op], numpy_dtype(scalar), fill)
 
 
 def _cast_result(result: Array, op: str, scalar: str) -> Array:
@@ -237,6 +152,8 @@ def axes_of(axis: Any, ndim: int, *, lists: bool = True) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
+    if type(axis) is int and -ndim <= axis < ndim:
+        return (axis % ndim,)
     numbers = integers(axis, "reduce", "axis", boolean=False, sequences=(tuple, list) if lists else (tuple,))
     bad = [a for a in numbers if not -ndim <= a < ndim]
     if bad and ndim:
@@ -329,32 +246,27 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._storage
-    prepared: Reduction | TorchReduction | Filled | None = s.plans.reductions.get((op, axes, scalar))
-    if prepared is not None and prepared.valid and not trace.active() and (again := prepared(s)) is not None:
-        return again
     if op != "sum" or s.fill_value or s.scalar == "bool" or not keeps_sums(s.scalar, scalar):
         s = summed(s)
     if s.scalar in COMPLEX and op in ("min", "max"):
         raise DTypeError(f"{op} of a complex tensor: complex numbers are not ordered\n  help: take abs() first")
     if s.scalar in COMPLEX and scalar not in COMPLEX:
         raise DTypeError(f"{op}: complex numbers are no {dtype_of(scalar, s.values)}\n  help: take the real part first")
-    n = math.prod(t.shape[a] for a in axes)
-    check_extents(op, t, axes)
-    flat = _sum_of_values(op, s, axes, scalar)
-    if flat is not None:
-        return flat
-    in_f64 = op == "sum" and len(axes) == t.ndim and scalar in ("f32", "f16", "bf16")
-    stmt = _statement(_OPERATORS[op], t.ndim, axes, False)
+    n = math.prod(map(s.shape.__getitem__, axes))
+    if not n:
+        check_extents(op, t, axes)
+    ndim = len(s.shape)
+    if op == "sum" and len(axes) == ndim and _is_compact(s, axes):
+        total_of_all: Array = total(s.values, scalar)
+        return total_of_all
+    in_f64 = op == "sum" and len(axes) == ndim and scalar in ("f32", "f16", "bf16")
+    stmt = _statement(_OPERATORS[op], ndim, axes, False)
     result = contract(stmt, {"A": s}, "f64" if in_f64 else scalar, s.values)
     fill = python_scalar(s.fill_value, scalar)
     if fill == {"sum": 0, "prod": 1}.get(op) or not n:
-        if not in_f64 and s is t._storage:
-            _remember_fold(s, (op, axes, scalar), stmt, result)
         return cast(result, scalar) if in_f64 else result
     result = cast(result, scalar) if in_f64 else result
     absent = unspecified_counts(s, axes)
-    if not in_f64 and s is t._storage and (absent is None or op in ("min", "max") or is_torch(result)):
-        _remember_fold(s, (op, axes, scalar), stmt, result, absent, fill)
     if absent is None:
         return result
 
@@ -363,24 +275,6 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
             return contract(stmt, {"A": s.with_values(s.values * 0)}, scalar, s.values)
 
     return add_fill(op, result, absent, fill, scalar, of_zeros)
-
-
-def _remember_fold(
-    s: Storage, key: tuple[str, tuple[int, ...], str], stmt: Assignment, result: Array, absent: Any = None,
-    fill: Any = None,
-) -> None:  # fmt: skip
-    """Keep the prepared call of a fold with the structure; with the reduction of the `absent` elements."""
-    op, _, scalar = key
-    prepared = prepared_reduction(stmt, s, scalar, result)
-    if prepared is None:
-        return
-    fold_again: Any = prepared
-    if absent is not None:
-        xp = _array_namespace(result)
-        part, present = _fill_part(op, absent, fill, scalar, result), bool((absent > 0).all())
-        finite = op == "prod" and not fill and scalar in (*FLOATS, *COMPLEX)
-        fold_again = Filled(prepared, getattr(xp, _COMBINED[op]), part, None if present else absent > 0, finite)
-    keep(s.plans.reductions, key, fold_again)
 
 
 _COMBINED = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum"}
@@ -410,11 +304,6 @@ def unspecified_counts(s: Storage, axes: tuple[int, ...]) -> Array | None:
 def _countable(n: int) -> int | float:
     """A count that the array libraries can hold: those beyond 64 bits as floats."""
     return n if n <= LARGEST else float(n)
-
-
-def _sum_of_values(op: str, s: Storage, axes: tuple[int, ...], scalar: str) -> Array | None:
-    """The sum of the values buffer, where it is that of all elements; else None."""
-    return total(s.values, scalar) if op == "sum" and _is_compact(s, axes) else None
 
 
 def _is_compact(s: Storage, axes: tuple[int, ...]) -> bool:

@@ -27,7 +27,6 @@ from ..elementwise.maps import _on_values
 from ..stored_fibres import reduced_fibres
 from .by_ranges import by_ranges
 from .folds import axes_of, check_extents, fold, reduced_tensor, statement_names, unspecified_counts
-from .prepared_softmax import keep_softmax, max_statement, softmax_recalled, sum_statement
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
@@ -58,16 +57,10 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
     array([[0. , 1. ],
            [0.5, 0.5]])
     """
-    prepared_result = softmax_recalled(x, axis)
-    if prepared_result is not None:
-        return prepared_result
     t = as_tensor(x)
     s, shifted, total = _subtract_maximum(t, axis)
     values = _on_values(s.with_values(shifted), lambda v: apply("exp", v))
-    result = Tensor._from_storage(s.with_values(values / _one_in_padding(s, _gather_along(s, total, axis)), 0))
-    if s is t._raw_storage:
-        keep_softmax(t, axis, result)
-    return result
+    return Tensor._from_storage(s.with_values(values / _one_in_padding(s, _gather_along(s, total, axis)), 0))
 
 
 @operation(method=True, masked=late("masked.products", "log_softmax"), shape="same", dtype="float", format="same")
@@ -125,7 +118,7 @@ def logsumexp(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     names, kept_indices = statement_names(t.ndim, axes)
     largest_of_element = _gather(s, names, kept_indices, largest)
     values = _on_values(s.with_values(s.values - largest_of_element), lambda v: apply("exp", v))
-    total = contract(sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
+    total = contract(_sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
     absent = unspecified_counts(s, axes)
     if absent is not None:
         count = cast(_array(absent), s.scalar)
@@ -165,11 +158,11 @@ def _subtract_maximum(t: Tensor, axis: int) -> tuple[Storage, Array, Array]:
     s = t._storage
     names, kept_indices = statement_names(t.ndim, axes)
     largest = _where_finite(
-        _without_gradient(lambda c: contract(max_statement(names, kept_indices), {"A": c}, s.scalar, c.values), s)
+        _without_gradient(lambda c: contract(_max_statement(names, kept_indices), {"A": c}, s.scalar, c.values), s)
     )
     shifted = s.values - _gather(s, names, kept_indices, largest)
     values = _on_values(s.with_values(shifted, 0), lambda v: apply("exp", v))
-    total = contract(sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
+    total = contract(_sum_statement(names, kept_indices), {"A": s.with_values(values, 0)}, s.scalar, s.values)
     return s, shifted, total
 
 
@@ -196,8 +189,20 @@ def _gather(s: Storage, names: tuple[str, ...], kept_indices: tuple[str, ...], d
 
 
 @lru_cache(maxsize=256)
+def _max_statement(names: tuple[str, ...], kept_indices: tuple[str, ...]) -> Assignment:
+    """s[i] max= A[i, j]."""
+    return Assignment(Access("s", kept_indices), "max=", Access("A", names))
+
+
+@lru_cache(maxsize=256)
+def _sum_statement(names: tuple[str, ...], kept_indices: tuple[str, ...]) -> Assignment:
+    """s[i] += A[i, j]."""
+    return Assignment(Access("s", kept_indices), "+=", Access("A", names))
+
+
+@lru_cache(maxsize=256)
 def _gather_statement(names: tuple[str, ...], kept_indices: tuple[str, ...]) -> Assignment:
-    """C[i, j] = pattern(A[i, j]) * D[i]; cached, as its hash is in all keys of launches."""
+    """C[i, j] = pattern(A[i, j]) * D[i]."""
     gathered = Apply("mul", (Apply("pattern", (Access("A", names),)), Access("D", kept_indices)))
     return Assignment(Access("C", names), "=", gathered)
 

@@ -24,7 +24,7 @@ from ...ir.printer import show
 from ...storage.storage import Storage
 from ..conversion.remap import has_gaps
 from ..float_errors import WarningSource, is_small, warning_source
-from ..single_operand import operand_of
+from ..operand_type import operand_of
 from .types import typed
 
 __all__ = ["Compiled", "MergePlan", "kept_plan", "plan_merge"]

@@ -38,7 +38,7 @@ from ...storage.structure import keep
 from .. import trace
 from ..conversion.assembly import full
 from ..launch import kernel_argument
-from ..single_operand import operand_of
+from ..operand_type import operand_of
 from ..strided import Strided
 from .gallop_choice import drivers_of
 from .partition import cut, work_of

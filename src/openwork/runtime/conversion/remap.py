@@ -21,7 +21,7 @@ from ...storage.buffers import Array, address, as_array, copied, empty, length, 
 from ...storage.iso import alive, repeated
 from ...storage.storage import Storage
 from .. import trace
-from ..single_operand import operand_of
+from ..operand_type import operand_of
 from .conversion_kernels import Words, buffer_names, call, slice_lengths
 from .iso import marks_of, shared_value
 

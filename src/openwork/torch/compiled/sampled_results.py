@@ -182,8 +182,8 @@ class _Sampled:
 
         A symbol is the length of the crd of a level whose pos tells it: below 0 that of an argument's buffer.
         """
-        slices = sizes.batches(s.format, s.shape)
         intervals = s.format.level_intervals(s.shape)
+        slices = sizes.batches(s.format, intervals)
         symbol: int | None = None
         parents = slices
 

@@ -20,12 +20,11 @@ from ...ops.products.einsum import einsum
 from ...ops.products.matmul import matmul
 from ...ops.reductions import folds, softmax
 from ...ops.reductions.moments import std, var
-from ...ops.reductions.prepared_softmax import softmax_recalled
 from ...ops.reductions.roots import power, presence, root
 from ...storage.recorded import is_recorded
 from ...tensor.tensor import Tensor
 from ..gradients.nary import apply_dense, apply_nary, torch_storage
-from .registry import FUNCTIONS, checked, prepared_by, torch_function
+from .registry import FUNCTIONS, checked, torch_function
 from .shapes import constant_tensor, narrow, shape_of
 
 __all__ = ["norm"]
@@ -125,11 +124,6 @@ def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
         return moment(t, dim, unbiased, keepdim, correction=correction), mean(t, axes, keepdim)
 
     return call_it
-
-
-@prepared_by(torch.softmax, torch.sparse.softmax)
-def _prepared_softmax(t: Any, dim: Any = None, dtype: Any = None) -> Tensor | None:
-    return None if dtype is not None else softmax_recalled(t, dim)
 
 
 def _softmax(function: Callable[..., Any], negative: bool = False) -> Callable[..., Any]:

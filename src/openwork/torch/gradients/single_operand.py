@@ -26,23 +26,18 @@ from ...errors import UnsupportedError
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.index import accesses as accesses_of
 from ...runtime import contract as statements
-from ...runtime import trace
 from ...runtime.coiterate.types import typed
-from ...runtime.prepared import key_of, recall, remember, sparse_operand
-from ...runtime.promote import compute_scalar
 from ...runtime.strided import Strided, strided
-from ...storage import recorded
-from ...storage.buffers import Array, as_array, is_torch, length, scalar_of
+from ...storage.buffers import Array, as_array, is_torch, scalar_of
 from ...storage.recorded import bare, is_recorded, outside, structure_of
 from ...storage.storage import Storage
 from .batched import map_batch
-from .launch import PreparedLaunch
 from .permutation import detached_storage, element_mask
 from .pointwise import DIFFERENTIABLE, evaluate
 
 __all__ = [
-    "Product", "apply_untransformed", "contract", "factors_of", "gradient_terms", "gradients_of", "has_memory",
-    "launch_key", "plain_apply", "product", "run", "sample", "statement_of",
+    "Product", "apply_untransformed", "contract", "factors_of", "gradient_terms", "gradients_of",
+    "plain_apply", "product", "run", "sample", "statement_of",
 ]  # fmt: skip
 
 Indices = tuple[str, ...]
@@ -103,68 +98,12 @@ def plain_apply(function: Any) -> Any:
     return super(torch.autograd.Function, function).apply
 
 
-def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The product of what torch does not record, by the launch that is kept for these shapes and strides."""
-    if trace.steps or torch._C._functorch.maybe_current_level() is not None:
-        return _run(spec, values, dense)
-    s = spec.structure
-    values = values if values is None or values.is_contiguous() else values.contiguous()  # the gradient of a sum
-    key = launch_key(spec, values is not None, dense)
-    launch = s.plans.products.get(key)
-    is_plain = values is None or (values.dtype is s.values.dtype and has_memory(values))
-    for x in dense:
-        is_plain = is_plain and has_memory(x)
-    if launch is not None and is_plain and launch.valid:
-        result: torch.Tensor = launch(values, *dense)
-        return result
-    result = _run(spec, values, dense)
-    if is_plain and launch is None:
-        _keep_launch(s, key, spec, values is not None, dense, result)
-    return result
-
-
-def has_memory(x: torch.Tensor) -> bool:
-    """Whether a tensor is what its memory says, at an address that kernels take."""
-    if not recorded.has_memory(x):
-        return False
-    at = x.data_ptr()
-    return at != 0 and not (at % x.element_size() or x.is_neg() or (x.is_complex() and x.is_conj()))
-
-
-def launch_key(spec: Product, valued: bool, dense: Sequence[torch.Tensor]) -> tuple[Any, ...]:
-    """The key of a product's launch: what it depends on beside the structure."""
-    return (spec.at, spec.dense, spec.out, spec.scalar, valued, *[(x.shape, x.stride(), x.dtype) for x in dense])
-
-
-def _keep_launch(
-    s: Storage, key: Any, spec: Product, valued: bool, dense: Sequence[torch.Tensor], result: torch.Tensor
-) -> None:
-    """Keep the launch of a product that has just run, with the structure, where it is one for all values."""
-    if (
-        compute_scalar(spec.scalar) != spec.scalar
-        or s.device != "cpu"
-        or not (result.is_contiguous() or result.mT.is_contiguous())
-    ):
-        return
-    stmt = statement_of(spec.at, spec.dense, spec.out, valued)
-    views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
-    prepared = recall(s, key_of(stmt, spec.scalar if spec.out is not None else f"{spec.scalar} shared", views))
-    if prepared is None or any(on_line for *_, on_line in prepared.inputs):
-        return
-    schedule = prepared.prepared.schedule
-    if spec.out is None:
-        has_padding = s.format.blocksize is not None or s.format.is_dense or s.nse != length(s.values)
-        zero = has_padding or not schedule.no_alias
-    else:
-        zero = not schedule.writes_all
-    remember(s, key, PreparedLaunch(prepared, result, zero=zero, operands=[x.detach() for x in dense]))
-
-
 @outside()
-def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The product of what torch does not record."""
     s = spec.structure
-    if values is not None and (values.data_ptr() != s.values.data_ptr() or values.dtype != s.values.dtype):
-        s = s.with_values(values.detach().contiguous())
+    if values is not None and values is not s.values:
+        s = s.with_values(values.detach())
     stmt = statement_of(spec.at, spec.dense, spec.out, values is not None)
     views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
     result: torch.Tensor
@@ -300,7 +239,7 @@ def sample(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Stor
         operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
         with outside():
             return statements.sample(stmt, operands, out_scalar)
-    s = structure_of(sparse_operand(values))
+    s = structure_of(statements.sparse_operand(values))
     result = _evaluate(stmt, values, out_scalar, None)
     return s.mapped(lambda b: as_array(b, like=result)).with_values(result, 0)
 

@@ -1,0 +1,67 @@
+"""A kernel, its words, and arrays or addresses for some of them -> the kernel run, by one call from Python.
+
+    launch(record, objects, lo, hi)       # record: bytes, see `record`; objects: arrays of NumPy, or integers
+
+The native function (`launcher.ll`) takes memory by the buffer protocol and calls CPython's public functions alone.
+Where it is not available, and in checked mode, `Executable.run` does the same with addresses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from ..checked import CHECKED
+from ..errors import UnsupportedError
+from . import disk, engine, linker
+
+__all__ = ["Launch", "launcher", "record"]
+
+_NAME = "launcher 1"
+_FUNCTIONS = ("ow_launcher_begin", "ow_launch", "ow_address")
+_PUBLIC = (
+    "PyObject_CheckBuffer", "PyObject_GetBuffer", "PyBuffer_Release", "PyTuple_GetItem", "PyLong_AsLongLong",
+    "PyErr_Occurred", "PyEval_SaveThread", "PyEval_RestoreThread",
+)  # fmt: skip
+"""CPython's functions that `launcher.ll` calls, in the order in which it is given them."""
+_BEGIN = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * len(_PUBLIC))
+_LAUNCH = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.py_object, ctypes.c_int64, ctypes.c_int64)
+_code: list[linker.Code] = []
+"""The launcher's code, which is never unmapped."""
+
+Launch = Callable[[bytes, tuple[Any, ...], int, int], int]
+"""A record, the objects of its slots and a range -> the kernel's status."""
+
+
+def record(address: int, words: Sequence[int], slots: Sequence[int], releases: bool) -> bytes:
+    """A launch of the kernel at an address with these words, of which those in `slots` are addresses of objects.
+
+    releases : whether other threads of Python may run meanwhile
+    """
+    count, held = len(words), len(slots)
+    return struct.pack(f"={4 + held + count}q", address, count, held, releases, *slots, *words)
+
+
+@cache
+def launcher() -> Launch | None:
+    """The native function that launches, compiled or from disk; None where there is none."""
+    if CHECKED or sys.implementation.name != "cpython":
+        return None
+    try:
+        entry = disk.read(_NAME)
+        if entry is None:
+            text = resources.files(__package__).joinpath("launcher.ll").read_text(encoding="utf-8")
+            entry = disk.Entry(_FUNCTIONS[0], (), engine.to_object(text))
+            disk.write(_NAME, entry)
+        code = engine.load(entry.code, *_FUNCTIONS)
+    except (OSError, UnsupportedError):
+        return None
+    _code.append(code)
+    begin, launch, _ = code.addresses
+    _BEGIN(begin)(*[ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in _PUBLIC])
+    return _LAUNCH(launch)

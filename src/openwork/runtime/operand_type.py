@@ -1,0 +1,116 @@
+"""A storage -> its type as an operand: what decides a kernel, made once for a structure and a dtype of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import tuning
+from ..codegen.plan_cache import PlanCache
+from ..compiler.operand import Operand
+from ..storage.buffers import scalar_of, to_numpy
+from ..storage.storage import Storage
+from .packed_coordinates import packs
+
+__all__ = ["OperandType", "operand_of", "operand_type"]
+
+LONG_FIBRE, MEDIUM_FIBRE = tuning.LONG_FIBRE, tuning.MEDIUM_FIBRE
+STRIDE, COSTLY = tuning.FIBRES_SAMPLED, tuning.LANES_COST
+SHORT_FIBRE, SHORT_WORK = tuning.SHORT_FIBRE, tuning.SHORT_WORK
+WINDOW, WINDOWS, ALIKE = tuning.FIBRE_WINDOW, tuning.FIBRE_WINDOWS, tuning.FIBRES_ALIKE
+
+
+@dataclass(frozen=True, slots=True)
+class Fibres:
+    """The lengths of a structure's innermost fibres, as far as a schedule asks.
+
+    long, medium : whether they have so many elements: on average, or most are in such ones and others few
+    short : whether they are short and of many lengths, so that branches at their ends are mispredicted
+    """
+
+    long: bool = False
+    medium: bool = False
+    short: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OperandType:
+    """The type of a sparse operand. Equal types are one object.
+
+    operand : format, scalar types and whether the shape is ragged, as the compiler sees them
+    packed : whether an n:m level's coordinates are there as packed words too
+    """
+
+    operand: Operand
+    fibres: Fibres
+    packed: bool
+
+
+_operands: PlanCache[int, Operand] = PlanCache("operands", 1 << 14)
+_types: PlanCache[Any, OperandType] = PlanCache("operand types", 1 << 14)
+
+
+def operand_of(s: Storage) -> Operand:
+    """The operand that a storage is to the compiler, whatever the lengths of its fibres."""
+    operand = _operands.get(s.signature)
+    if operand is None:
+        pos, crd = (tuple(None if b is None else scalar_of(b) for b in buffers) for buffers in (s.pos, s.crd))
+        operand = Operand(s.scalar, len(s.shape), s.format, pos, crd, s.format.ragged(s.shape))
+        _operands.keep(s.signature, operand)
+    return operand
+
+
+def operand_type(s: Storage) -> OperandType:
+    """The type of a storage as an operand, kept with its structure."""
+    structure = s._structure or s.structure
+    dtype = s.values.dtype
+    known: OperandType | None = structure.types.get(dtype)
+    if known is None:
+        fibres, packed = _fibres(s), s.format.is_structured and packs(s)
+        key = (s.signature, fibres.long, fibres.medium, fibres.short, packed)
+        known = _types.get(key) or _types.keep(key, OperandType(operand_of(s), fibres, packed))
+        structure.types[dtype] = known
+    return known
+
+
+_ORDINARY, _MEDIUM, _LONG = Fibres(), Fibres(medium=True), Fibres(long=True)
+
+
+def _fibres(s: Storage) -> Fibres:
+    """What a schedule asks of the innermost fibres."""
+    positions = (s._structure or s.structure).positions
+    if not positions:
+        return _ORDINARY
+    in_rows, n = len(positions) > 1 and not s.format.ends_in_singleton, positions[-1]
+    above = max(1, positions[-2] if in_rows else s.shape[0] if s.shape else 1)
+    if n >= LONG_FIBRE * above:
+        return _LONG
+    if above < STRIDE and n < SHORT_WORK:
+        return _MEDIUM if n >= MEDIUM_FIBRE * above else _ORDINARY
+    medium = n >= MEDIUM_FIBRE * above or _are_long(s, MEDIUM_FIBRE, above)
+    return Fibres(_are_long(s, LONG_FIBRE, above), medium, _are_short(s))
+
+
+def _are_long(s: Storage, least: int, above: int) -> bool:
+    """Whether most elements are in fibres of at least so many, and the other fibres are few."""
+    pos = s.pos[-1]
+    if pos is None or s.batches != 1 or not s.format.levels[-1].format.is_compressed or above < STRIDE:
+        return False
+    counts = np.diff(to_numpy(pos)[::STRIDE])
+    long = counts >= least * STRIDE
+    return bool(counts[long].sum() > COSTLY * STRIDE * (len(counts) - long.sum()))
+
+
+def _are_short(s: Storage) -> bool:
+    if len(s.positions) < 2 or s.positions[-1] < SHORT_WORK or s.batches != 1:
+        return False
+    pos, (above, n) = s.pos[-1], s.positions[-2:]
+    if pos is None or s.format.levels[-1].format.functions.passed is None or not above // 2 <= n <= SHORT_FIBRE * above:
+        return False
+    if len(s.positions) > 2 and above < 2 * WINDOW * s.positions[-3]:
+        return False
+    starts = np.linspace(0, above - WINDOW, WINDOWS).astype(np.int64)
+    lengths = np.diff(to_numpy(pos)[starts[:, None] + np.arange(WINDOW + 1)], axis=1)
+    return bool((np.diff(lengths, axis=1) == 0).mean() < ALIKE)

@@ -1,0 +1,240 @@
+"""A plan, a structure and the shapes of dense operands -> a program: all that is left to do is to launch it.
+
+This is the symbolic phase: the ranges that run side by side, long rows that are cut, private accumulators. A program
+holds no address: each launch asks the arrays that it is given. A structure keeps its programs in one slot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from .. import tuning
+from ..codegen import pool
+from ..codegen.launcher import launcher, record
+from ..storage.buffers import address, is_torch, itemsize, length
+from ..storage.storage import Storage
+from . import trace
+from .launch import even_bounds, kernel_argument, launch, outer_range, work_bounds
+from .packed_coordinates import packed_coordinates
+from .plan import Bound, Plan, work_of
+from .private_accumulators import PrivateAccumulators, has_long_run, parts_for
+from .split_rows import LongRows, with_short_rows
+from .strided import LINE, Strided, contiguous_along, on_lines, strided
+
+__all__ = ["Program", "laid_out"]
+
+PARALLEL_WORK = tuning.PRODUCT_PARALLEL
+LONG_WORK = tuning.PRODUCT_WAVE
+REUSED = tuning.ALIGNED_REUSE
+SHORT = tuning.SHORT_CALL
+
+
+def _bounds_of(bound: Bound, threads: int, work: int, size: int | None) -> tuple[tuple[int, ...], int]:
+    """The ranges to run, and the number of private accumulators: one, unless outputs overlap and more pay.
+
+    There are as many ranges as threads where there is enough work, and more where there is very much. size: elements of
+    the output, where private accumulators are allowed.
+    """
+    schedule, driver = bound.plan.schedule, bound.storage
+    if not driver.format.levels:
+        return (0, 0), 1
+    parts = 1
+    whole_runs = schedule.parallel and schedule.run_reduce
+    if (
+        size is not None
+        and work >= PARALLEL_WORK
+        and (not schedule.parallel or (whole_runs and has_long_run(driver, threads)))
+    ):
+        parts = parts_for(work, size, threads)
+    if parts > 1 or not schedule.parallel:
+        threads, whole_runs = parts, False
+    count = threads * (1 + work // (threads * LONG_WORK))
+    if schedule.sliced is not None:
+        return even_bounds(0, bound.extents[schedule.sliced], count), 1
+    return (outer_range(driver) if count == 1 else work_bounds(driver, count, whole_runs)), parts
+
+
+_OWNER = itemgetter(0)
+
+
+class Program:
+    """A plan for one structure, and for dense operands of known shapes and strides.
+
+    Calling it runs it: on stored values, the views of the dense operands in the order of the plan's form, and the
+    buffer of the result.
+    """
+
+    __slots__ = (
+        "accumulators", "aligned", "bounds", "extents", "fixed", "long_rows", "packed", "plan", "range",
+        "record", "slots", "start", "threads", "words",
+    )  # fmt: skip
+
+    def __init__(
+        self, plan: Plan, storage: Storage, views: Sequence[Strided], extents: Mapping[str, int], out: Any,
+        packed: list[int | None],
+    ) -> None:  # fmt: skip
+        """Inspect a structure.
+
+        views : the dense operands as they are laid out
+        out : the array of the result, or a storage of the same structure
+        packed : along which dimension each dense operand has to be made contiguous at each launch, None where it is as
+            it comes
+        """
+        self.plan, self.extents, self.threads = plan, extents, pool.threads
+        self.packed = tuple(packed) if packed.count(None) < len(packed) else None
+        self.aligned = None if plan.vector is None else _aligned(plan, storage, views)
+        self.accumulators: PrivateAccumulators | None = None
+        self.long_rows: LongRows | None = None
+        self.record: bytes | None = None
+        self.bounds: tuple[int, ...] = (0, 0)
+        work = work_of(plan, storage, extents)
+        if work >= PARALLEL_WORK:
+            self._cut(Bound(plan, storage, views, extents), work, out)
+        else:
+            self.words, self.slots, self.fixed = _layout(plan, storage, views, extents, out)
+            if plan.schedule.sliced is not None:
+                self.bounds = (0, extents[plan.schedule.sliced])
+            elif storage.format.levels:
+                self.bounds = outer_range(storage)
+        alone = len(self.bounds) == 2 and self.accumulators is None and self.long_rows is None
+        self.range = (self.bounds[0], self.bounds[1]) if alone else None
+        start = launcher() if alone else None
+        if start is not None:
+            self.start = start
+            self.record = record(plan.executable.address, self.words, self.slots, work > SHORT)
+
+    def _cut(self, bound: Bound, work: int, out: Any) -> None:
+        """Cut work that is worth several threads into ranges, long rows into pieces."""
+        plan, threads = bound.plan, pool.threads
+        size = None if plan.output.shared else _contiguous_size(strided(out))
+        walked = with_short_rows(bound, threads)
+        self.bounds, parts = _bounds_of(walked, threads, work, size)
+        self.words, self.slots, self.fixed = _layout(plan, walked.storage, walked.views, walked.extents, out)
+        self.long_rows = LongRows.of(bound, out if plan.output.shared else strided(out), self.bounds, threads)
+        if parts > 1:
+            assert size is not None
+            self.accumulators = PrivateAccumulators(
+                self.bounds, parts, plan.stmt.reduction, plan.output.scalar, size, self.slots[-1]
+            )
+
+    def __call__(self, values: Any, views: Sequence[Strided], out: Any) -> None:
+        if self.packed is not None:
+            views = laid_out(views, self.packed)
+        if self.aligned is not None:
+            views = [on_lines(v) if on_line else v for v, on_line in zip(views, self.aligned, strict=True)]
+        executable = self.plan.executable
+        objects = [*self.fixed, values, *map(_OWNER, views), out]
+        if self.record is not None and self.range is not None:
+            memory = tuple([x if isinstance(x, np.ndarray) else address(x) for x in objects])
+            if code := self.start(self.record, memory, *self.range):
+                executable.fail(code)
+            return
+        words = self.words.copy()
+        for slot, x in zip(self.slots[:-1], objects, strict=False):
+            if slot >= 0:
+                words[slot] = address(x)
+        begin, at = address(out), self.slots[-1]
+        if self.accumulators is not None:
+            self.accumulators.run(executable, words, begin)
+            return
+        words[at] = begin
+        if self.range is not None:
+            executable.run(words, *self.range)
+        elif self.long_rows is not None:
+            self.long_rows.run(executable, words, begin)
+        else:
+            launch(executable, words, self.bounds, self.plan.schedule.parallel)
+
+    def describe(self, storage: Storage, allocated: int, kept: bool) -> None:
+        """Record a launch for `explain`; `allocated` are the bytes of the result and of what was packed."""
+        parts, scratch = (1, 0) if self.accumulators is None else (self.accumulators.parts, self.accumulators.nbytes)
+        ranges = len(self.bounds) - 1 if self.long_rows is None else self.long_rows.count
+        plan, schedule = self.plan, self.plan.schedule
+        formats = ", ".join(
+            f"{n}: {trace.shown(o.format)}" if o.format else f"{n}: dense {o.scalar}" for n, o in plan.operands.items()
+        )
+        order = [*schedule.outer, *(str(level.format) for level in storage.format.levels)]
+        facts = [("formats", formats), ("walks", f"{plan.form.driver}, level by level: {', '.join(order)}")]
+        if schedule.vector:
+            extent = f", extent {self.extents[schedule.vector]}"
+            lanes = " + ".join(str(t.lanes) for t in (schedule.main or schedule.rest))
+            facts.append(("vectorised", f"{schedule.vector}{extent}, register tile of {lanes} lanes"))
+        if schedule.short:
+            facts.append(("fibres", "short and of many lengths: all in one loop"))
+        if schedule.panel:
+            facts.append(("blocks", f"{schedule.panel} rows by {schedule.reads} reads of packed coordinates"))
+        if self.packed is not None:
+            names = [n for n, d in zip(plan.form.dense, self.packed, strict=True) if d is not None]
+            facts.append(("packs", f"{', '.join(names)} to be contiguous along {plan.vector}"))
+        where = f"coordinates of {schedule.sliced}" if schedule.sliced else "the outermost loop"
+        added = "" if schedule.parallel else f", added up in {parts} result(s)"
+        facts.append(("parallel", f"{ranges} range(s) of {where}{added}"))
+        facts.append(trace.prepared("with the structure" if kept else ""))
+        trace.note(trace.Step(f"kernel {plan.stmt}", tuple(facts), allocated + scratch, plan.executable))
+
+
+def laid_out(views: Sequence[Strided], packed: Sequence[int | None]) -> list[Strided]:
+    """The views, each contiguous along the dimension that is given for it."""
+    return [v if d is None else contiguous_along(v, d) for v, d in zip(views, packed, strict=True)]
+
+
+def _layout(
+    plan: Plan, storage: Storage, views: Sequence[Strided], extents: Mapping[str, int], out: Any
+) -> tuple[list[int], tuple[int, ...], tuple[Any, ...]]:
+    """The words of a launch with 0 for addresses; the words that these go to, in the order of a launch's objects; and
+    the first of these objects, the buffers of the structure."""
+    form, structure = plan.form, storage._structure or storage.structure
+    words: list[int] = []
+    slots: list[int] = []
+    fixed: list[Any] = []
+    late = dict.fromkeys(("", *form.dense, form.target), -1)
+    for at, ref in enumerate(plan.refs):
+        kind, word = ref.kind, 0
+        if kind == "vals" or kind == "data":
+            late["" if ref.tensor == form.driver else ref.tensor] = at
+        elif kind == "pos" or kind == "crd":
+            slots.append(at)
+            buffer = (storage.pos if kind == "pos" else storage.crd)[ref.level]
+            fixed.append(buffer)
+        elif kind == "packed":
+            slots.append(at)
+            fixed.append(packed_coordinates(storage))
+        elif kind == "size":
+            low, high = (structure.interval_ends or structure.intervals)[ref.level]
+            word = high - low
+        elif kind == "extent":
+            word = extents[ref.tensor]
+        elif kind == "stride":
+            view = strided(out) if ref.tensor == form.target else views[form.dense.index(ref.tensor)]
+            word = view.strides[ref.level]
+        else:
+            word = kernel_argument(ref, {form.driver: storage, form.target: storage}, extents)
+        words.append(word)
+    return words, (*slots, *late.values()), tuple(fixed)
+
+
+def _contiguous_size(out: Strided) -> int | None:
+    """The number of elements of an array that lie side by side; None of another array."""
+    size = math.prod(out.shape)
+    if not size:
+        return size
+    span = 1 + sum([(n - 1) * s for n, s in zip(out.shape, out.strides, strict=True)])
+    return size if span == size else None
+
+
+def _aligned(plan: Plan, storage: Storage, views: Sequence[Strided]) -> tuple[bool, ...] | None:
+    """Which dense operands are to begin at a cache line: in rows of whole lines, packed, that are read often enough."""
+    if plan.vector is None:
+        return None
+    found = []
+    for name, view in zip(plan.form.dense, views, strict=True):
+        unit = plan.operands[name].unit
+        row = view.shape[unit] * itemsize(view.scalar) if unit is not None and view.shape else 1
+        pays = row % LINE == 0 and view.nbytes > row and length(storage.values) * row >= REUSED * view.nbytes
+        found.append(pays and not is_torch(view.owner) and view.packed)
+    return tuple(found) if any(found) else None
