@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,16 @@ from ..errors import DTypeError, ExportError, ReadOnlyError, ShapeError, Unsuppo
 from ..format import coo
 from ..format import format as parse
 from ..format.expression import Dim
-from ..runtime import trace
-from ..runtime.formats import dense_format
+from ..ir.index import Access, Assignment
+from ..runtime.contract import contract
 from ..runtime.layouts import Layout, layout_of
-from ..runtime.prepared_results import DenseArray
+from ..runtime.library_errors import sized
+from ..runtime.promote import HALF
 from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.iso import lent
-from ..storage.recorded import is_recorded, of_recording
+from ..storage.recorded import of_recording
 from ..storage.storage import Storage
-from ..storage.structure import keep
 from ..storage.watch import is_kept, memory_of
 from ..tensor.casting import may_cast
 from ..tensor.tensor import Tensor
@@ -45,20 +46,35 @@ _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 def to_dense(t: Tensor) -> Array:
     """The dense array of the tensor's own library; a view where the format is dense in any order of dimensions."""
     storage = t._storage
-    slot = (storage._plans or storage.plans).conversions
-    prepared: DenseArray | None = slot.get("dense array")
-    if prepared is not None and not trace.steps:
-        x = storage.values
-        if (type(x) is np.ndarray or not is_recorded(x)) and (array := prepared(storage)) is not None:
-            return array
-    view = _dense_view(storage)
+    view = _dense_view(storage) if storage.format.is_dense else None
     if view is not None:
         return view
-    dense = _dense_view(t.asformat("dense")._storage)
-    conversion = slot.get(dense_format(len(storage.shape)))
-    if conversion is not None:
-        keep(slot, "dense array", DenseArray(conversion, storage.shape))
+    if storage.device == "cpu" and _is_one_product(storage):
+        return _in_array(t)
+    dense: Array = _dense_view(t.asformat("dense")._storage)
     return dense
+
+
+def _is_one_product(s: Storage) -> bool:
+    """Whether a dense array of a tensor is a statement over what it stores: the fill value is 0, not -0.0, duplicates
+    are added, and the type is one that is computed in."""
+    is_zero = not s.fill_value and "-" not in repr(s.fill_value)
+    return is_zero and s.scalar not in HALF and (s.format.is_unique or s.scalar != "bool")
+
+
+@sized
+def _in_array(t: Tensor) -> Array:
+    """The stored elements in a fresh dense array: B[i, j] = A[i, j]."""
+    s = t._storage
+    array: Array = contract(_store_statement(len(s.shape), s.format.is_unique), {"A": s}, s.scalar, s.values)
+    return array
+
+
+@lru_cache(maxsize=128)
+def _store_statement(ndim: int, unique: bool) -> Assignment:
+    """B[i, j] = A[i, j]; += where several elements may be stored at one place."""
+    indices = tuple(f"i{d}" for d in range(ndim))
+    return Assignment(Access("B", indices), "=" if unique else "+=", Access("A", indices))
 
 
 def written(t: Tensor, out: Array) -> Array:

@@ -20,7 +20,7 @@ from ..storage.memory import reserve
 from ..storage.storage import Storage
 from .conversion.conversion_kernels import WORK
 
-__all__ = ["Conversion", "DenseArray", "Part", "template"]
+__all__ = ["Conversion", "Part", "template"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,35 +132,3 @@ class Conversion:
         for part, buffer in zip(self.parts, indices, strict=False):
             (pos if part.part == "pos" else crd)[part.at] = buffer
         return Storage(storage.shape, format, storage.scalar, storage.fill_value, tuple(pos), tuple(crd), values)
-
-
-class DenseArray:
-    """The conversion to a dense array: values -> the array, in the tensor's shape."""
-
-    __slots__ = ("conversion", "make", "shape", "start", "values_first")
-
-    def __init__(self, conversion: Conversion, shape: tuple[int, ...]) -> None:
-        self.conversion, self.shape = conversion, shape
-        self.make: Callable[[], Any] | None = None
-        if conversion.short is None or len(conversion.parts) != 1 or len(conversion.short) != 1:
-            return
-        (part,), ((self.start, places),) = conversion.parts, conversion.short
-        if sorted(places) == [0, 1] and part.zero:
-            self.values_first = places == (1, 0)
-            if part.like is None:
-                self.make = partial(np.zeros, shape, part.dtype)
-            else:
-                self.make = partial(sys.modules["torch"].zeros_like, part.like.new_empty(()).expand(shape))
-
-    def __call__(self, storage: Storage) -> Any:
-        """The array of a storage whose values torch does not record; None where the conversion holds no more."""
-        conversion, values = self.conversion, storage.values
-        if conversion.threads != pool.threads:
-            return None
-        if self.make is None:
-            return conversion.buffers(storage)[-1].reshape(self.shape)
-        out = self.make()
-        x, y = (values, out) if type(values) is np.ndarray else (address(values), out.data_ptr())
-        if code := self.start(x, y) if self.values_first else self.start(y, x):
-            conversion.launches[0][0].fail(code)
-        return out
