@@ -14,6 +14,7 @@ from .gradients import (
     batched,
     eigenpairs,
     leaves,
+    merges,
     nary,
     permutation,
     pointwise,
@@ -23,7 +24,6 @@ from .gradients import (
     solvers,
     sparse_layouts,
 )
-from .prepared import merge as prepared_merge
 from .prepared import spgemm as prepared_spgemm
 
 __all__ = ["RULES", "checkpoints"]
@@ -58,7 +58,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "place_blocks": permutation.place_blocks,
     "prepared_spgemm": prepared_spgemm.prepared_spgemm,
     "prune": permutation.prune,
-    "run_merge": prepared_merge.run_merge,
+    "run_merge": merges.run_merge,
     "sample": single_operand.sample,
     "sparse_mask": permutation.sparse_mask,
     "remap_one": permutation.remap_one,

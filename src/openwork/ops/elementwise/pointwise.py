@@ -87,9 +87,6 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
         call = _pair(op, s, t, True)
     if call.intersection is not None and not trace.steps and (product := call.intersection(s, t)) is not None:
         return product
-    recorded = call.recorded
-    if recorded is not None and recorded.is_guarded and (merged := recorded((s, t))) is not None:
-        return merged
     if call.one_structure:
         result, no_warning = _on_one_structure(op, s, t, call)
     elif zero_annihilates or call.schedule.nonfinite_guard is None or _are_bounded(call, (s, t)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -71,14 +71,6 @@ def _width(storages: tuple[Storage, ...], largest: int) -> str:
     return "i32"
 
 
-class RecordedMerge(Protocol):
-    """What is left of a merge whose operands torch records."""
-
-    is_guarded: bool
-
-    def __call__(self, storages: tuple[Storage, ...]) -> Storage | None: ...
-
-
 class PreparedMerge:
     """The prepared call of a merge of operands of given structures.
 
@@ -88,14 +80,25 @@ class PreparedMerge:
     keeps_kind : whether the result has the first operand's library, NumPy, and its scalar type and fill value
     recalled : where an earlier call left something prepared, for `explain`; "" before the first one
     intersection : what is left of a product once it was computed twice, where that is less; see `prepared_intersection`
-    recorded : what is left where torch records an operand, once it was computed so twice (`records`): a function of
-        storages, which the front-end gives; None of operands that are not recorded, and where it `is_guarded` of values
-        of which a product may be another
+    index_maps : where the elements of the result are from, once gradients have asked for it
     """
 
     __slots__ = (
-        "_chain", "_passed", "_products", "_room", "_runs", "_short", "constants", "intersection", "keeps_kind",
-        "one_structure", "operands_warn", "recalled", "recorded", "records", "schedule", "shape",
+        "_chain",
+        "_passed",
+        "_products",
+        "_room",
+        "_runs",
+        "_short",
+        "constants",
+        "index_maps",
+        "intersection",
+        "keeps_kind",
+        "one_structure",
+        "operands_warn",
+        "recalled",
+        "schedule",
+        "shape",
         "warnings",
     )  # fmt: skip
 
@@ -114,8 +117,7 @@ class PreparedMerge:
         self.keeps_kind = self.keeps_kind and repr(schedule.fill) == repr(first.fill_value)
         self.intersection: Intersection | None = None
         self._products = 0
-        self.recorded: RecordedMerge | None = None
-        self.records = 0
+        self.index_maps: Any = None
         if not self.one_structure and not schedule.converts:
             drivers = drivers_of(schedule.gallop_chooser, storages, shape, schedule.target)
             launch = LAUNCHES.get((schedule, shape, drivers))
