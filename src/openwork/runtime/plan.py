@@ -73,7 +73,9 @@ def form_of(stmt: Assignment, driver: str) -> Form:
     return form
 
 
+@lru_cache(maxsize=4096)
 def _new_form(stmt: Assignment, driver: str) -> Form:
+    """The form, one for all equal statements: plans are found by it."""
     at = next(a.indices for a in stmt.accesses if a.tensor == driver)
     names = (driver, *(n for n in stmt.tensors if n != driver))
     sources: dict[str, tuple[str, int, int]] = {}
