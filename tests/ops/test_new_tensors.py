@@ -19,7 +19,7 @@ ONES, BLOCK = np.ones(40), np.ones((40, 5))
 MOST: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "A @ x": (40, lambda a: a @ ONES),
     "A @ X": (50, lambda a: a @ BLOCK),
-    "X @ A": (80, lambda a: BLOCK.T @ a.T),
+    "X @ A": (84, lambda a: BLOCK.T @ a.T),
     "A.sum()": (48, lambda a: a.sum()),
     "A.sum(0)": (52, lambda a: a.sum(0)),
     "A.sum(1)": (52, lambda a: a.sum(1)),

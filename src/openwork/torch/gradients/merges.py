@@ -120,7 +120,8 @@ class _Merged(torch.autograd.Function):  # type: ignore[misc]
         again, needed = torch.is_grad_enabled(), ctx.needs_input_grad[2:]
         values = []
         for x, like, is_needed in zip(ctx.saved_tensors, ctx.like, needed, strict=True):
-            x = torch.ones_like(like) if x is None else x if again else x.detach()
+            # one operand may have been computed from another: each is a tensor of its own here
+            x = torch.ones_like(like) if x is None else x.view_as(x) if again else x.detach()
             values.append(x if x.requires_grad else x.requires_grad_(is_needed))
         with torch.enable_grad():
             computed = ctx.merge.computed(values).expand_as(ctx.merge.result.values)
