@@ -128,12 +128,17 @@ class Program:
         if self.aligned is not None:
             views = [on_lines(v) if on_line else v for v, on_line in zip(views, self.aligned, strict=True)]
         executable = self.plan.executable
-        objects = [*self.fixed, values, *map(_OWNER, views), out]
         if self.record is not None and self.range is not None:
-            memory = tuple([x if isinstance(x, np.ndarray) else address(x) for x in objects])
+            operands = (values, *map(_OWNER, views))
+            if type(out) is np.ndarray:
+                memory: tuple[Any, ...] = (*self.fixed, *operands, out)
+            else:  # the buffers of the structure are guarded with the tensor, the result is our own
+                fixed = [x if type(x) is np.ndarray else x.data_ptr() for x in self.fixed]
+                memory = (*fixed, *map(address, operands), out.data_ptr())
             if code := self.start(self.record, memory, *self.range):
                 executable.fail(code)
             return
+        objects = [*self.fixed, values, *map(_OWNER, views)]
         words = self.words.copy()
         for slot, x in zip(self.slots[:-1], objects, strict=False):
             if slot >= 0:

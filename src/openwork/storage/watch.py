@@ -249,7 +249,8 @@ def names_of(pos: Any, crd: Any, values: Any) -> list[tuple[Name, Any]]:
 
 def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
     """The watch of these buffers, from now on; NOTHING of NumPy's."""
-    if any(isinstance(b, np.ndarray) for _, b in names_of(pos, crd, values)):
+    like = values if values is not None else next((b for b in (*pos, *crd) if b is not None), None)
+    if like is None or isinstance(like, np.ndarray):
         return NOTHING
     try:
         tensors = [(name, _Record(b, name[0] != "values")) for name, b in names_of(pos, crd, values)]
