@@ -160,7 +160,7 @@ def _bf16_bits() -> np.dtype[Any]:
         return numpy_dtype("bf16")
     except DTypeError:
         bits: np.dtype[Any] = np.dtype("V2")
-        _scalars[bits] = "bf16"
+        scalar_by_dtype[bits] = "bf16"
         return bits
 
 
