@@ -419,10 +419,6 @@ SIEVE_RATIO = _tuned(
     8, "", "a part that is expected to have so many times fewer elements than its operands is computed first",
     "set with 0a75501",
 )  # fmt: skip
-RECORDED_SUM = _tuned(
-    1 << 16, "elements", "of a tensor up to which the places that a recorded sum takes them to are kept",
-    "8 bytes for each; finding them takes longer than a gradient",
-)  # fmt: skip
 RECORDED_MERGE = _tuned(
     1 << 20, "elements", "of every operand and result up to which the places of a recorded merge are kept",
     "A + B of 10^5 elements: 14 ms to find them, 0.5 to use them; 16 bytes for each element",
