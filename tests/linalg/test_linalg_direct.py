@@ -242,3 +242,18 @@ def test_halves_are_solved_in_single_precision() -> None:
     got = linalg.solve(t, np.ones(3))
     close(got, np.array([1, 0.5, 0.25]))
     close(linalg.expm(t), np.diag(np.exp([1, 2, 4])).astype("float32"), 1e-3)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
+@pytest.mark.parametrize("format", ["dense", "csr", "coo", "csc", "bsr(2, 2)"])
+def test_the_sign_of_a_determinant_that_is_nan_is_nan(format: str, dtype: str, library: str) -> None:
+    dense = np.array([[[1, np.nan], [2, 3]], [[1, 2], [3, 1]]], dtype)
+    for matrix in (dense[0], dense[1], np.array([[np.nan, 0], [0, 1]], dtype), np.diag([1, np.nan]).astype(dtype)):
+        a = ow.asarray(ow.asarray(matrix, format=format), like=library)
+        sign, log = (np.asarray(x.to_dense()) for x in np.linalg.slogdet(a))
+        assert np.isnan(sign) == np.isnan(log) == np.isnan(matrix).any()
+        assert np.isnan(np.asarray(ow.linalg.det(a).to_dense())) == np.isnan(log)
+    if format == "dense":
+        sign, log = (np.asarray(x.to_dense()) for x in ow.linalg.slogdet(ow.asarray(ow.asarray(dense), like=library)))
+        assert np.isnan(sign).tolist() == np.isnan(log).tolist() == [True, False]

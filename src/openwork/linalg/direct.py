@@ -189,7 +189,8 @@ class SlogdetResult(NamedTuple):
 
 @differentiable(value_buffers)
 def slogdet(a: Any, /) -> SlogdetResult:
-    """(sign, logabsdet) of the determinants of square matrices, through LU; (0, -inf) for a singular one.
+    """(sign, logabsdet) of the determinants of square matrices, through LU; (0, -inf) for a singular one, NaN for both
+    of a determinant that is NaN, of which the libraries give signs of 1, -1 and 0.
 
     Dense Tensors of the batch dimensions; the logarithms are real.
 
@@ -205,7 +206,7 @@ def slogdet(a: Any, /) -> SlogdetResult:
     t = square(a, "slogdet")
     scalar, array = solve_scalar(t), dense_array(t)
     if array is not None:
-        parts: Any = linear_algebra("slogdet", array)
+        parts: Any = _signs_of_nan(*linear_algebra("slogdet", array))
     else:
         dtype = numpy_dtype(scalar)
         pairs = [_slogdet(m, scalar) for m in matrices(t, scalar)]
@@ -216,13 +217,23 @@ def slogdet(a: Any, /) -> SlogdetResult:
     return SlogdetResult(*(Tensor._from_dense(as_array(p, like=like)) for p in parts))
 
 
+def _signs_of_nan(sign: Any, log: Any) -> tuple[Any, Any]:
+    """Signs and logarithms, the signs NaN where the logarithms are."""
+    if is_torch(sign):
+        import torch
+
+        return torch.where(log.detach().isnan(), torch.full_like(sign, float("nan")), sign), log
+    nan = np.full((), complex(np.nan, np.nan) if np.iscomplexobj(sign) else np.nan, np.asarray(sign).dtype)
+    return np.where(np.isnan(log), nan, sign), log
+
+
 def _slogdet(m: Tensor, scalar: str) -> tuple[Any, Any]:
     try:
         return Factorization(m, scalar).slogdet()
     except np.linalg.LinAlgError:
         dtype = numpy_dtype(scalar)
         if not np.isfinite(to_numpy(m.values)).all():
-            return dtype.type(np.nan), np.full((), np.nan, dtype).real[()]
+            return dtype.type(np.nan + (0 if dtype.kind == "f" else 1j * np.nan)), np.full((), np.nan, dtype).real[()]
         return dtype.type(0), -np.full((), np.inf, dtype).real[()]
 
 
