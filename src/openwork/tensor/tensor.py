@@ -22,6 +22,7 @@ from ..runtime.library_errors import sized
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
 from ..storage.iso import alive, lent, spread
+from ..storage.origin import note_origin
 from ..storage.recorded import is_recorded, refuse_tracer
 from ..storage.scalars import python_scalar
 from ..storage.slot_copies import Native, when_native
@@ -201,8 +202,10 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     @property
     def values(self) -> Array:
         """The values, the 1-D buffer itself; of an iso tensor over NumPy a read-only array as long as that."""
-        values = self._storage.values
-        return lent(values) if alive else values
+        storage = self._storage
+        values = lent(storage.values) if alive else storage.values
+        note_origin(values, storage.structure)
+        return values
 
     def pos(self, level: int) -> Array | None:
         """The position buffer of a level, None where it stores none; a view that is not to be written to."""

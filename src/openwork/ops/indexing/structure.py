@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.conversion.order import traversal
 from ...errors import ShapeError
+from ...format.expression import Dim
+from ...format.format import Format
 from ...runtime.conversion.iso import own_value
 from ...runtime.operation import operation
 from ...storage.buffers import (
+    Array,
     as_array,
     flat,
     is_array,
@@ -23,8 +27,11 @@ from ...storage.buffers import (
     zeros,
 )
 from ...storage.iso import repeated
+from ...storage.origin import origin_of
 from ...storage.recorded import refuse_recorded
 from ...storage.scalars import given_number, python_scalar
+from ...storage.specified import coordinates
+from ...storage.storage import Storage
 from ...tensor.one_library import over_torch
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor
@@ -117,7 +124,8 @@ def with_values(x: Any, values: Any, /, *, fill_value: Any = None) -> Tensor:
     -------
     Tensor with the dtype of `values` and buffers of the library of `x`; values that torch records stay on the graph
 
-    Raises ShapeError for another number of values.
+    Raises ShapeError for another number of values, and for the values of a tensor that is stored in another order than
+    `x`, of which one is unordered or has duplicates: with_values(K, f(K).values) where f sorts.
 
     Cost: O(1): the structure is shared.
     See also: pattern, Tensor.clone.
@@ -139,9 +147,52 @@ def with_values(x: Any, values: Any, /, *, fill_value: Any = None) -> Tensor:
             f"with_values: expected {count} values, as `values` of the tensor has; got shape {tuple(array.shape)}"
             "\n  help: sparse_mask takes the elements of another tensor at these places"
         )
+    _check_order(s, array)
     buffer = flat(as_array(array.reshape(-1), like=array if is_torch(array) else s.values))
     refuse_stand_in(buffer)
     if is_torch(buffer) != is_torch(s.values):
         s = s.mapped(lambda b: as_array(b, like=buffer))
     fill = s.fill_value if fill_value is None else fill_value
     return Tensor._from_storage(s.with_values(buffer, python_scalar(fill, scalar_of(buffer))))
+
+
+def _check_order(s: Storage, values: Array) -> None:
+    """Raise ShapeError for values of a tensor whose elements are known to be stored in another order than those of `s`;
+    of tensors that are both ordered and unique nobody asks."""
+    origin = origin_of(values)
+    if origin is None or (_is_canonical(s.format) and _is_canonical(origin.format)):
+        return
+    structure = origin.structure()
+    if structure is not None:
+        pairs = zip((*structure.pos, *structure.crd), (*s.pos, *s.crd), strict=False)
+        if structure is s.structure or (structure.shape == s.shape and all(a is b for a, b in pairs)):
+            return
+        theirs = coordinates(Storage.over(structure, s.scalar, s.fill_value, s.values))[0]
+        fits = np.array_equal(theirs, coordinates(s)[0])
+    else:
+        fits = not _is_canonical(origin.format) or _is_sorted(s, origin.format)
+    if not fits:
+        raise ShapeError(
+            f"with_values: the values belong to a tensor that is stored in another order, in format {origin.format};"
+            f" expected: values in the order of {s.format}"
+            "\n  help: sort the tensor first, K = K.asformat(f(K).format), or take f(K) itself, which has the values"
+        )
+
+
+def _is_canonical(format: Format) -> bool:
+    return format.is_ordered and format.is_unique
+
+
+def _is_sorted(s: Storage, format: Format) -> bool:
+    """Whether no element of `s` comes before the one before it in the order of a format, or at its place; True where
+    the format has blocks or diagonals, so that this is not known."""
+    order = traversal(format)
+    if not all(isinstance(e, Dim) for e in order) or len(order) != len(s.shape):
+        return True
+    crd = coordinates(s)[0]
+    keys = [crd[e.index] for e in order if isinstance(e, Dim)]
+    rises = np.zeros(max(crd.shape[1] - 1, 0), np.bool_)
+    for key in reversed(keys):
+        step = np.diff(key)
+        rises = (step > 0) | ((step == 0) & rises)
+    return bool(rises.all())
