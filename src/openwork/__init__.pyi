@@ -1807,7 +1807,8 @@ def with_values(x: Any, values: Any, /, *, fill_value: Any = None, grad: str | N
     -------
     Tensor with the dtype of `values` and buffers of the library of `x`; values that torch records stay on the graph
 
-    Raises ShapeError for another number of values.
+    Raises ShapeError for another number of values, and for the values of a tensor that is stored in another order than
+    `x`, of which one is unordered or has duplicates: with_values(K, f(K).values) where f sorts.
 
     Cost: O(1): the structure is shared.
     See also: pattern, Tensor.clone.
