@@ -243,3 +243,22 @@ def test_products_beside_zeros_do_not_overflow(library: str) -> None:
         leaf = ow.asarray(values[:1], format="csr").requires_grad_()
         ow.prod(leaf, axis=1).sum().backward()
         assert leaf.grad.values.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "csf", "bsr(1, 1)", "dense"])
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin", "ptp", "nanmax", "nanargmin"])
+def test_an_extreme_over_an_extent_of_zero_is_refused_where_numpy_does(name: str, spec: str) -> None:
+    """Where the result has no elements, too; over another extent an empty result is one."""
+    for shape, axes in (((0, 0), (0, 1, None)), ((0, 3), (0, None)), ((3, 0), (1, None))):
+        t = ow.asarray(np.zeros(shape), format=spec)
+        for axis in axes:
+            with pytest.raises(ValueError):
+                getattr(np, name)(np.zeros(shape), axis=axis)
+            for call in (
+                lambda t=t, axis=axis: getattr(np, name)(t, axis=axis),
+                lambda t=t, axis=axis: getattr(ow, name)(t, axis=axis),
+            ):
+                if hasattr(ow, name):
+                    with pytest.raises(ValueError, match="extent 0 has no value|All-NaN slice encountered"):
+                        call()
+    assert getattr(np, name)(ow.asarray(np.zeros((0, 3)), format=spec), axis=1).shape == (0,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,18 @@ class Plan:
                 f"in all {self.nbytes:,} bytes" + (f", {converted:,} of them for conversions" if converted else "")
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The printed form for a notebook, with the loops of each kernel folded below it."""
+        kernels, number = [], 0
+        for step in self.steps:
+            number += not step.heads
+            if step.executable is not None:
+                title = f"{number}. {step.title}: loops"
+                kernels.append(
+                    f"<details><summary>{escape(title)}</summary><pre>{escape(step.executable.loops)}</pre></details>"
+                )
+        return f"<pre>{escape(str(self))}</pre>{''.join(kernels)}"
 
 
 def explain(what: Any, /, *args: Any) -> Plan:

@@ -167,12 +167,12 @@ def axes_of(axis: Any, ndim: int, *, lists: bool = True) -> tuple[int, ...]:
 
 
 def check_extents(op: str, t: Tensor, axes: tuple[int, ...]) -> None:
-    """Raises ShapeError for an operation that has no value of no elements, where there are none."""
-    if (
-        op in ("min", "max", "logsumexp")
-        and 0 not in reduced_shape(t, axes)
-        and not math.prod(t.shape[a] for a in axes)
-    ):
+    """Raises ShapeError for an operation that has no value of no elements, where there are none.
+
+    As in NumPy and torch, `min` and `max` over an extent of 0 are refused where their result has no elements, too.
+    """
+    refused = op in ("min", "max") or (op == "logsumexp" and 0 not in reduced_shape(t, axes))
+    if refused and not math.prod(t.shape[a] for a in axes):
         raise ShapeError(f"{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
 
 

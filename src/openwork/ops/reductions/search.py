@@ -91,7 +91,7 @@ def arg_reduce(op: str, t: Tensor, axis: int | None, keepdims: bool, skip_nan: b
     n = math.prod(t.shape[a] for a in axes)
     kept_dims = [d for d in range(t.ndim) if d not in axes]
     shape = tuple(t.shape[d] for d in kept_dims)
-    if not n and 0 not in shape:
+    if not n:
         raise ShapeError(f"arg{op} over axes {axes} of extent 0 has no value\n  help: give a tensor with elements")
     if n > LARGEST:
         raise ShapeError(f"arg{op} over axes {axes} of shape {t.shape}: places beyond 64 bits\n  help: give one axis")
