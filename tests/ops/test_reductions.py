@@ -259,6 +259,6 @@ def test_an_extreme_over_an_extent_of_zero_is_refused_where_numpy_does(name: str
                 lambda t=t, axis=axis: getattr(ow, name)(t, axis=axis),
             ):
                 if hasattr(ow, name):
-                    with pytest.raises(ValueError, match="extent 0 has no value|All-NaN slice encountered"):
+                    with pytest.raises(ValueError, match=r"extent 0 has no value|All-NaN slice encountered"):
                         call()
     assert getattr(np, name)(ow.asarray(np.zeros((0, 3)), format=spec), axis=1).shape == (0,)
