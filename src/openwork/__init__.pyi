@@ -152,8 +152,8 @@ def asarray(obj: object, /, *, dtype: object = None, format: object = None, fill
     Parameters
     ----------
     obj : Tensor, nested lists, scalar, NumPy array, SciPy sparse array or matrix, torch tensor of any layout,
-        pydata COO or GCXS, sparse frame, series or array of pandas, graph of networkx (its adjacency), anything with
-        `__dlpack__` or `__array__`
+        pydata COO or GCXS, sparse frame, series or array of pandas, graph of networkx (its adjacency), sparse tensor
+        of Arrow, anything with `__binsparse__`, `__dlpack__` or `__array__`
     dtype : of the result; default that of `obj`
     format : of the result; default the one that `obj` has, "dense" for dense arrays
     fill_value : elements of a dense `obj` that a sparse `format` leaves out

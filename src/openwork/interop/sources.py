@@ -15,6 +15,7 @@ from ..storage.buffers import Array
 from ..tensor.lazy import is_lazy
 from ..tensor.one_library import in_library
 from ..tensor.tensor import Tensor, resolve_format
+from .arrow import from_arrow, is_arrow
 from .binsparse import from_binsparse, speaks_binsparse
 from .buffer_policy import BufferPolicy, dense_tensor
 from .from_torch import from_torch
@@ -48,8 +49,8 @@ def asarray(
     Parameters
     ----------
     obj : Tensor, nested lists, scalar, NumPy array, SciPy sparse array or matrix, torch tensor of any layout,
-        pydata COO or GCXS, sparse frame, series or array of pandas, graph of networkx (its adjacency), anything with
-        `__dlpack__` or `__array__`
+        pydata COO or GCXS, sparse frame, series or array of pandas, graph of networkx (its adjacency), sparse tensor
+        of Arrow, anything with `__binsparse__`, `__dlpack__` or `__array__`
     dtype : of the result; default that of `obj`
     format : of the result; default the one that `obj` has, "dense" for dense arrays
     fill_value : elements of a dense `obj` that a sparse `format` leaves out
@@ -136,6 +137,8 @@ def _tensor_of(obj: object, copy: bool | None, fill: Any, format: object) -> Ten
         return from_pandas(obj, policy)
     if is_networkx(obj):
         return from_networkx(obj, policy)
+    if is_arrow(obj):
+        return from_arrow(obj, policy)
     if speaks_binsparse(obj):
         return from_binsparse(obj, copy)
     inner = _wrapped_sparse(obj)

@@ -12,6 +12,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 
 if TYPE_CHECKING:
+    from ..interop.arrow import to_arrow
     from ..interop.binsparse import arrays_of, descriptor_of
     from ..interop.dask import token
     from ..interop.export import array, dlpack, to_dense, to_scipy, written
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..interop.to_torch import to_torch
     from .tensor import Tensor
 else:
+    to_arrow = late("interop.arrow", "to_arrow")
     arrays_of = late("interop.binsparse", "arrays_of")
     descriptor_of = late("interop.binsparse", "descriptor_of")
     token = late("interop.dask", "token")
@@ -67,6 +69,10 @@ class Exports:
     def __binsparse__(self, *, descriptor: Any = None, copy: bool | None = None) -> dict[str, Any]:
         """The arrays that the description names; see `interop.binsparse`."""
         return arrays_of(_me(self), descriptor, copy)
+
+    def to_arrow(self) -> Any:
+        """The tensor as a sparse tensor of pyarrow; see `interop.to_arrow`."""
+        return to_arrow(_me(self))
 
     def to_pandas(self, index: Any = None, columns: Any = None) -> Any:
         """The matrix as a pandas frame of sparse columns, the vector as a sparse series; see `interop.to_pandas`."""
