@@ -121,8 +121,8 @@ def _by_array_library(op: str, a: Any, b: Any) -> Any:
         return pointwise(_LOGADDEXP, {"A": a.astype(floating, copy=False), "B": b.astype(floating, copy=False)})
     if all(sparse):
         return by_elements(partial(apply, op), (a, b), op)
-    if any(sparse) and not any(isinstance(x, np.generic | int | float) for x in (a, b)):
-        a, b = (x.asformat("dense") if isinstance(x, Tensor) and x.ndim else x for x in (a, b))
+    if any(sparse) and all(getattr(x, "ndim", 0) for x in (a, b)):
+        a, b = (x.asformat("dense") if isinstance(x, Tensor) else x for x in (a, b))
     return elementwise(op, a, b)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,9 +26,12 @@ from ...runtime.coiterate.prepared import PreparedMerge, prepared_merge
 from ...runtime.coiterate.run import run_merge, run_silently
 from ...runtime.float_errors import WarningSource, report
 from ...runtime.formats import resolve_format
+from ...runtime.gradient_hook import tracked
 from ...runtime.operation import operation
 from ...runtime.values import apply, apply_with_warnings
 from ...runtime.zero_annihilation import bounded
+from ...storage.buffers import library_of, torch_module, zeros
+from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
 from ...tensor.lazy import is_lazy
 from ...tensor.one_library import one_library
@@ -403,6 +406,20 @@ def _limit_operands(
     return e, storages, how
 
 
+@cache
+def _nothing(library: str) -> Storage:
+    """A vector of extent 1 that stores nothing."""
+    like = np.empty(0) if library == "numpy" else torch_module().empty(0)
+    pos, crd = zeros(2, "i64", like), zeros(0, "i64", like)
+    return Storage((1,), resolve_format("coo", 1), "f64", 0, (pos,), (crd,), zeros(0, "f64", like))
+
+
+def _constant(s: Storage) -> Storage:
+    """A value of rank 0 as the fill value of a vector that broadcasts: specified nowhere, as a number is."""
+    structure = _nothing(library_of(s.values)).structure
+    return Storage.over(structure, s.scalar, python_scalar(s.values[0].item(), s.scalar), s.values[:0])
+
+
 def _distinct_operands(
     e: Expression, storages: Mapping[str, Storage], indices: tuple[str, ...], sizes: Mapping[str, int], how: _Semantics
 ) -> tuple[Expression, dict[str, Storage], dict[str, tuple[int | None, ...]], frozenset[str]]:
@@ -417,5 +434,7 @@ def _distinct_operands(
         dims[name] = tuple(
             None if n == 1 != sizes[i] else indices.index(i) for i, n in zip(access.indices, s.shape, strict=True)
         )
+        if indices and not s.shape and access.tensor not in how.missing and not tracked((s.values,)):
+            operands[name], dims[name] = _constant(s), (None,)
     missing = frozenset(name for access, name in names.items() if access.tensor in how.missing)
     return _map(e, lambda a: Access(names[a])), operands, dims, missing
