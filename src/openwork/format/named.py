@@ -128,6 +128,8 @@ NAMED: dict[str, Named] = {
     "nm": Named(_nm, ("n", "m"), example="nm(2, 4)", level_format=Structured),
 }
 SPEC = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*", re.ASCII)
+_RANKED = re.compile(r"([A-Za-z_]+)([1-9][0-9]?)", re.ASCII)
+"""A name of any rank with the rank behind it: coo3, csf5."""
 NAMES = "ijklmnopqrstuvwxyz"
 _cache: dict[object, Format] = {}
 CACHE_SIZE = 4096
@@ -265,6 +267,13 @@ def _format(spec: object, ndim: object, batch: object, dense: object) -> Format:
 
 def _named(spec: str, ndim: int | None, batch: int, dense: int) -> Format:
     match = SPEC.fullmatch(spec)
+    ranked = _RANKED.fullmatch(match[1]) if match else None
+    if match and ranked and (row := NAMED.get(ranked[1].lower())) and row.any_rank:
+        rank = int(ranked[2]) + batch + dense
+        if ndim is not None and ndim != rank:
+            detail = f"expected: {ndim} dimensions; got: {rank}, those of {match[1]} and of batch= and dense="
+            _fail("another number of dimensions than ndim", spec, match.start(1), detail, f"write {ranked[1]}")
+        return _named(ranked[1] + spec[match.end(1) :], rank, batch, dense)
     if not match or match[1].lower() not in NAMED:
         close = difflib.get_close_matches(match[1].lower(), NAMED, 1) if match else []
         help = f"did you mean {close[0]}?" if close else "write a name, or (dims) -> (levels)"

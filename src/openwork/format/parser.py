@@ -1,6 +1,8 @@
 """Text in the format language -> a Format, or a FormatError that points into it.
 
-    format     := [map =] [{ name, ... }] ( [dimension, ...] ) -> ( [level, ...] )    also as an encoding's of MLIR's
+    format     := [label (: | =)] [map =] [{ name, ... }] ( [dimension, ...] ) -> ( [level, ...] )
+                                                                      also as an encoding's of MLIR's
+    label      := name                                                what the format is called, which plays no part
     dimension  := name [= inverse]                                    from the names of levels; checked, as it follows
     inverse    := [-] term {(+ | -) term}
     term       := name [* integer] | integer * name
@@ -125,6 +127,8 @@ class _Parser:
 
     def format(self) -> Format:
         example = "write (i, j) -> (i : dense, j : compressed)"
+        if self.token.kind == "name" and self.token.text != "map" and self.tokens[self.at + 1].text in (":", "="):
+            self.at += 2  # what the format is called, which plays no part
         if self.token.text == "map":
             self.next()
             self.expect("=", "write map = (i, j) -> (...)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -51,17 +52,39 @@ def check_strided(number: str, name: str, obj: object) -> None:
     )
 
 
-def value_array(obj: object) -> Array:
-    """`obj` as values: an array whose dtype is supported."""
+def value_array(obj: object, *indices: object) -> Array:
+    """`obj` as values: an array whose dtype is supported; numbers in lists are torch's where indices are."""
     check_strided("2.3", "values", obj)
     try:
         out = buffers.as_array(obj)
         buffers.scalar_of(out)
+        if not buffers.is_array(obj) and any(map(_is_of_torch, indices)):
+            out = buffers.torch_module().tensor(obj)  # in torch's own dtype of numbers
     except DTypeError as error:
         supported = ", ".join(buffers.SCALARS)
         what = "values are of a supported dtype"
         raise _type_error("1.5", what, supported, error, "convert the values to one of these") from error
     return out
+
+
+def _is_of_torch(x: Any) -> bool:
+    """Whether an argument is a tensor of torch's, or a sequence or mapping with one."""
+    if isinstance(x, Mapping):
+        x = tuple(x.values())
+    return bool(buffers.is_torch(x)) or (isinstance(x, tuple | list) and any(map(buffers.is_torch, x)))
+
+
+def check_index_pair(names: tuple[str, str], given: Sequence[object], pos: Array, crd: Array) -> None:
+    """Raise InvariantError where index arrays that a caller gave differ in dtype (1.2), or lie apart (3.5, 3.6)."""
+    known = all(x.dtype.itemsize >= 4 and "uint" not in str(x.dtype) for x in (pos, crd))  # of others 1.3 is said
+    if known and all(map(buffers.is_array, given)) and buffers.scalar_of(pos) != buffers.scalar_of(crd):
+        what = f"{names[0]} and {names[1]} have the same dtype"
+        raise violation("1.2", what, pos.dtype, crd.dtype, f"convert {names[1]} to {pos.dtype}")
+    for number, name, x in zip(("3.5", "3.6"), names, (pos, crd), strict=True):
+        step = x.strides[-1] // x.itemsize if isinstance(x, np.ndarray) else x.stride()[-1]
+        if x.shape[-1] > 1 and step != 1:
+            remedy = f"{name}.contiguous()" if buffers.is_torch(x) else f"np.ascontiguousarray({name})"
+            raise violation(number, f"{name} is contiguous along its last axis", "stride 1", f"stride {step}", remedy)
 
 
 def index_array(obj: object, like: Array, name: str, kind: str, has_other_index: bool) -> Array:

@@ -75,7 +75,7 @@ def assemble(
     """
     sizes = None if shape is None else as_shape(shape, "assemble")
     parsed = resolve_format(format, len(sizes)) if sizes is not None else _parsed(format)
-    data = value_array(values)
+    data = value_array(values, pos, crd)
     positions = _index_arrays("pos", pos, parsed, data, {})
     groups = {"pos": positions, "crd": _index_arrays("crd", crd, parsed, data, positions)}
     return assemble_arrays(parsed, sizes, groups, data, fill_value, check, {})

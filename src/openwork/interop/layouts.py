@@ -17,6 +17,7 @@ from ..storage.invariants import violation
 from ..tensor.tensor import Tensor
 from .buffer_arguments import (
     check_compressed,
+    check_index_pair,
     check_integers,
     check_rows,
     check_size,
@@ -106,7 +107,7 @@ def sparse_coo_tensor(
     options = dtype, device, requires_grad, pin_memory
     if values is None:
         return _with_options(_without_elements(indices, size, dtype), options)
-    data = value_array(values)
+    data = value_array(values, indices)
     rows, nse = _coordinate_rows(indices, data)
     sparse = len(rows)
     if data.ndim < 1:
@@ -199,13 +200,15 @@ def _compressed(
 ) -> Tensor:  # fmt: skip
     _check_layout(name, layout)
     names = ("crow_indices", "col_indices") if name in ("csr", "bsr") else ("ccol_indices", "row_indices")
-    data = value_array(values)
+    data = value_array(values, outer, inner)
     pos, crd = (
         index_array(outer, data, names[0], "pos", False),
         index_array(inner, data, names[1], "crd", True),
     )
     blocked = name in ("bsr", "bsc")
     check_compressed(names, pos, crd, data, blocked)
+    if check:
+        check_index_pair(names, (outer, inner), pos, crd)
     batch = pos.ndim - 1
     dense = data.ndim - batch - 1 - 2 * blocked
     shape = None if size is None else as_shape(size)

@@ -182,6 +182,18 @@ def sort(m: MaskedTensor, dim: int = -1, descending: bool = False, stable: bool 
     return kind([f(m, dim, descending) for f in (order.sort, order.argsort)])
 
 
+@_torchs("msort")
+def msort(m: MaskedTensor) -> Any:
+    """Sorted along the first dimension."""
+    return order.sort(m, 0)
+
+
+@_torchs("conj")
+def conj(m: MaskedTensor) -> Any:
+    """The complex conjugates, of real elements these."""
+    return m.conj_physical()
+
+
 @_torchs("topk")
 def topk(m: MaskedTensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The `k` largest or least specified elements, and where they stand."""

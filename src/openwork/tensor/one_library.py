@@ -107,5 +107,11 @@ def _torch_array(device: Any) -> Any:
     torch = torch_module()
     try:
         return torch.empty(0, device="cpu" if device is None else device)
-    except (RuntimeError, AssertionError) as error:
-        raise UnsupportedError(f"device {str(device)!r} is not there: {error}\n  help: use 'cpu'") from error
+    except (RuntimeError, AssertionError, ImportError, TypeError) as error:
+        raise UnsupportedError(f"device {str(device)!r} is not there{_reason(error)}\n  help: use 'cpu'") from error
+
+
+def _reason(error: Exception) -> str:
+    """The first sentence of torch's error, without what is torch's own business."""
+    text = str(error).partition("\n")[0].partition(". ")[0]
+    return f": {text}" if len(text) <= 200 and "INTERNAL ASSERT" not in text and "'aten::" not in text else ""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import UnsupportedError
+from ..format import coo
 from ..integers import integer
 from ..late import late
+from ..runtime.check import check
 from ..runtime.layouts import Layout, layout_of
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
@@ -88,10 +90,17 @@ class TorchAttributes:
         return buffer.reshape(*me.shape[: layout.batch], n) if layout.batch else buffer  # type: ignore[union-attr]
 
     def indices(self) -> Array:
-        """All coordinates of a COO format, shape (sparse_dim, nse): a view where they lie one after the other."""
-        self._layout("indices", "coo")
+        """All coordinates of a COO format, shape (sparse_dim, nse): a view where they lie one after the other.
 
-        return read_only(stacked_coordinates(cast("Tensor", self)._storage))
+        Raises UnsupportedError over torch's buffers where the tensor is not coalesced, as torch has it; a RuntimeError.
+        """
+        me = cast("Tensor", self)
+        self._layout("indices", "coo")
+        if is_torch(me._storage.values) and not me.is_coalesced():
+            raise UnsupportedError(
+                "indices: the tensor is not coalesced\n  help: coalesce() first, or _indices() of what is stored"
+            )
+        return self._indices()
 
     def crow_indices(self) -> Array:
         """Row positions of a CSR or BSR format, shape (*batch, rows + 1)."""
@@ -159,7 +168,22 @@ class TorchAttributes:
 
     def _indices(self) -> Array:
         """The coordinates of a COO format, coalesced or not; see `indices`."""
-        return cast("Tensor", self).indices()
+        self._layout("_indices", "coo")
+        return read_only(stacked_coordinates(cast("Tensor", self)._storage))
+
+    def _coalesced_(self, coalesced: bool) -> Tensor:
+        """Say in place whether the coordinates of a COO tensor are sorted and distinct.
+
+        Raises InvariantError where they are said to be so and are not.
+        """
+        me = cast("Tensor", self)
+        self._layout("_coalesced_", "coo")
+        format = coo(me.ndim, unique=coalesced, ordered=coalesced, dense=me.dense_dim)
+        storage = me._storage.with_format(format)
+        if coalesced:
+            check(storage)
+        me._storage = storage
+        return me
 
     def _values(self) -> Array:
         """The values of a COO format, shape (nse, *dense): a view."""

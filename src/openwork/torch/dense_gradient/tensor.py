@@ -277,7 +277,7 @@ class DenseGradientTensor(Tensor):
         name = own_name.removeprefix("_")
         call: Callable[..., Any] = super().__torch_function__
         writes = own_name == "__setitem__" or (own_name.endswith("_") and not own_name.endswith("__"))
-        writes = (writes and isinstance(args[0], torch.Tensor)) or (kwargs or {}).get("out") is not None
+        writes = (writes and isinstance(args[0], torch.Tensor | Tensor)) or (kwargs or {}).get("out") is not None
         if writes or name in ("grad", "backward", "make_dual", "unpack_dual"):  # never called again in backward
             return call(func, types, args, kwargs)
         return run(lambda *a, **k: call(func, types, a, k), name, "dense", args, kwargs or {})

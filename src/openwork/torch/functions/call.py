@@ -117,6 +117,8 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name.endswith("_") and args and isinstance(args[0], torch.Tensor) and hasattr(torch, name[:-1]):
         before = args[0].clone() if torch.is_grad_enabled() else args[0]  # backward may ask what it was
         return args[0].copy_(_dense(getattr(torch, name[:-1])(before, *args[1:], **kwargs)))
+    if name.endswith("_") and args and isinstance(args[0], Tensor) and hasattr(torch, name[:-1]):
+        return args[0]._assign_result(name, getattr(torch, name[:-1])(*args, **kwargs))
     raise UnsupportedError(
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
         "\n  help: hand it to_dense() or to_torch()"
