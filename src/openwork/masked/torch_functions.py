@@ -191,7 +191,7 @@ def msort(m: MaskedTensor) -> Any:
 @_torchs("conj")
 def conj(m: MaskedTensor) -> Any:
     """The complex conjugates, of real elements these."""
-    return m.conj_physical()
+    return _lifted("conj_physical", torch.conj_physical, m)
 
 
 @_torchs("topk")
