@@ -22,7 +22,7 @@ from ..interop.sources import asarray
 from ..reals import real
 from ..runtime.formats import resolve_format
 from ..runtime.library_errors import check_room, sized
-from ..runtime.operation import operation
+from ..runtime.operation import namespace, operation
 from ..storage import buffers
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage, check_extents
@@ -152,6 +152,9 @@ def full_like(
     """A tensor of one value everywhere, with the shape, dtype and device of `x` unless others are given.
 
     A dense `x` gives a dense tensor, column-major for `order="F"`, any other a COO tensor without stored elements.
+    fill_value : a number, or an array that broadcasts to the shape: then a dense tensor, in `format` where one is given
+
+    Raises ShapeError for an array that does not broadcast.
 
     Cost: O(1); dense O(size).
     See also: full.
@@ -170,9 +173,14 @@ def full_like(
     if format is None and t.format.is_dense and result_shape and t.ndim:
         result_format = "dense_f" if order == "F" and len(result_shape) > 1 else "dense"
     result_device = device if device is not None else None if t.device == "cpu" else t.device
-    return full(
-        result_shape, fill_value, dtype=t.dtype if dtype is None else dtype, device=result_device, format=result_format
-    )
+    result_dtype = t.dtype if dtype is None else dtype
+    if np.ndim(fill_value):
+        values: Tensor = (
+            namespace().broadcast_to(asarray(fill_value).asformat("dense"), result_shape).astype(result_dtype)
+        )
+        values = values if result_format is None else values.asformat(result_format)
+        return values if result_device is None else values.to(result_device)
+    return full(result_shape, fill_value, dtype=result_dtype, device=result_device, format=result_format)
 
 
 @operation(operands=False)

@@ -21,9 +21,9 @@ from ..tensor.lazy import is_lazy
 from ..tensor.operators import PRIORITY, UFUNCS
 from ..tensor.tensor import Tensor
 from .numpy_names import basics, created, elements, inplace, shapes, statistics, ufuncs, windows  # noqa: F401  (they register)
-from .numpy_names.reduced import reduce_by_name
+from .numpy_names.reduced import is_reduction, reduce_by_name
 from .numpy_names.registry import FUNCTIONS
-from .numpy_names.results import store
+from .numpy_names.results import select, store
 
 __all__ = ["by_name", "call_function", "call_ufunc"]
 
@@ -194,8 +194,12 @@ def _call_operation(func: Any, operation: Any, args: tuple[Any, ...], kwargs: di
         key: value for key, value in arguments.items() if value is not None or _none_is_all_axes(key, numpys, operation)
     }
     keywords = {_KEYWORDS.get(key, key) if key not in parameters else key: value for key, value in options.items()}
-    result = _call_with_where(func.__name__, operation, values, _without_ignored(keywords, parameters), parameters)
-    return result if out is None else store(func.__name__, result, out)
+    keywords = _without_ignored(keywords, parameters)
+    where: Any = True
+    if not is_reduction(NUMPY.get(func.__name__, func.__name__)) and "where" not in parameters:
+        where = keywords.pop("where", True)
+    result = _call_with_where(func.__name__, operation, values, keywords, parameters)
+    return select(where, result, None) if out is None else store(func.__name__, result, out, where=where)
 
 
 def _arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -64,6 +64,14 @@ def _checked_initial(value: Any, t: Tensor) -> Any:
     return value
 
 
+def is_reduction(name: str) -> bool:
+    """Whether an operation of the namespace is a reduction, to which `where=` says what takes part."""
+    return name.removeprefix("nan") in _MOMENTS or any(v == name for k, v in NUMPY.items() if k.endswith(".reduce"))
+
+
+_MOMENTS = ("mean", "var", "std", "sum", "prod", "max", "min")
+
+
 def reduce_by_name(name: str, x: Any, options: dict[str, Any]) -> Any:
     """NumPy's reduction with `where=` or `initial=`, by its name in the namespace."""
     key = next((key for key, value in NUMPY.items() if value == name and key.endswith(".reduce")), None)

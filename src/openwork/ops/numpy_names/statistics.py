@@ -90,11 +90,11 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
     d = axis_of(axis, t.ndim, "trapezoid")
     widths: Any = dx
     if x is not None:
-        widths = ow.diff(asarray(x), axis=0 if np.ndim(x) == 1 else d)
+        widths = ow.diff(asarray(x), axis=0 if np.ndim(x) == 1 else axis)
         if widths.ndim == 1:
             widths = ow.reshape(widths, tuple(-1 if k == d else 1 for k in range(t.ndim)))
     head = (slice(None),) * d
-    return ow.sum((t[(*head, slice(1, None))] + t[(*head, slice(None, -1))]) * widths / 2.0, axis=d)
+    return ow.sum((t[(*head, slice(1, None))] + t[(*head, slice(None, -1))]) * widths / 2.0, axis=axis)
 
 
 @numpy_function("bincount")

@@ -100,10 +100,11 @@ def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     if function is not None:
         return function(*inputs)
     inputs = tuple(x.compute() if is_lazy(x) else x for x in inputs)
-    tensors = [k for k, x in enumerate(inputs) if isinstance(x, Tensor)]
+    if not any(isinstance(x, Tensor) for x in inputs):
+        return ufunc(*inputs)
     if len(inputs) == 1 and ufunc.nout == 1 and isinstance(inputs[0].values, np.ndarray):
         return by_values(inputs[0], ufunc)
-    return by_elements(ufunc, inputs, ufunc.__name__) if tensors else ufunc(*inputs)
+    return by_elements(ufunc, inputs, ufunc.__name__)
 
 
 def _operation(ufunc: np.ufunc) -> Callable[..., Any] | None:
