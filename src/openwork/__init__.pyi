@@ -261,6 +261,9 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     """A tensor of one value everywhere, with the shape, dtype and device of `x` unless others are given.
 
     A dense `x` gives a dense tensor, column-major for `order="F"`, any other a COO tensor without stored elements.
+    fill_value : a number, or an array that broadcasts to the shape: then a dense tensor, in `format` where one is given
+
+    Raises ShapeError for an array that does not broadcast.
 
     Cost: O(1); dense O(size).
     See also: full.
