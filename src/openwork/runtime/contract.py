@@ -24,9 +24,9 @@ from .gradient_hook import by_rule, tracked
 from .operand_type import operand_type
 from .packed_coordinates import packs
 from .plan import Form, Plan, extents_of, form_of, layout_of, plan_of
-from .program import Program, laid_out
+from .program import Program, laid_out, new_result
 from .promote import HALF, compute_scalar
-from .strided import Strided, is_on_line, new_output, strided
+from .strided import Strided, is_on_line, strided
 from .widths import cut, joined, rounded, sliced
 
 __all__ = ["contract", "sample", "sparse_operand", "update"]
@@ -142,25 +142,19 @@ def _run(call: _Call, like: Array) -> Array:
     """The result of a call by its program; one is inspected and kept where there is none."""
     program, storage, form = call.program, call.storage, call.form
     if program is not None:
-        plan, extents = program.plan, program.extents
+        out = program.output(like)
     else:
         extents = extents_of(call.stmt, form, (storage.shape, *map(_SHAPE, call.views)))
         layout = layout_of(form, call.views, extents, call.scalar, None)
         plan = plan_of(call.stmt, form, operand_type(storage), call.views, layout, call.scalar)
-    shape = tuple(map(extents.__getitem__, form.out))
-    is_empty = 0 in storage.shape or 0 in extents.values()
-    partial = is_empty or not plan.schedule.writes_all
-    innermost = plan.output.unit if plan.vector in form.out else None
-    out = new_output(shape, call.scalar, like, innermost, zero=partial)
-    if partial and plan.start:
-        out[...] = plan.start
-    if is_empty:
-        return out
-    if program is None:
+        is_empty = 0 in storage.shape or 0 in extents.values()
+        out = new_result(plan, extents, like, zero=is_empty or not plan.schedule.writes_all)
+        if is_empty:
+            return out
         program = call.inspect(plan, layout.packed, extents, out)
     program(storage.values, call.views, out)
     if trace.steps:
-        _describe(call, program, itemsize(call.scalar) * math.prod(shape))
+        _describe(call, program, itemsize(call.scalar) * math.prod(out.shape))
     return out
 
 

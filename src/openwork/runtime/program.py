@@ -16,7 +16,8 @@ import numpy as np
 from .. import tuning
 from ..codegen import pool
 from ..codegen.launcher import launcher, record
-from ..storage.buffers import address, is_torch, itemsize, length
+from ..storage.buffers import Array, address, is_torch, itemsize, length
+from ..storage.memory import LARGE
 from ..storage.storage import Storage
 from . import trace
 from .launch import even_bounds, kernel_argument, launch, outer_range, work_bounds
@@ -24,7 +25,7 @@ from .packed_coordinates import packed_coordinates
 from .plan import Bound, Plan, work_of
 from .private_accumulators import PrivateAccumulators, has_long_run, parts_for
 from .split_rows import LongRows, with_short_rows
-from .strided import LINE, Strided, contiguous_along, on_lines, strided
+from .strided import LINE, Strided, contiguous_along, new_output, on_lines, strided
 
 __all__ = ["Program", "laid_out"]
 
@@ -62,6 +63,16 @@ def _bounds_of(bound: Bound, threads: int, work: int, size: int | None) -> tuple
 _OWNER = itemgetter(0)
 
 
+def new_result(plan: Plan, extents: Mapping[str, int], like: Array, *, zero: bool) -> Array:
+    """A fresh array for the result of a plan; it holds the identity of the reduction where not all is written to."""
+    shape = tuple(map(extents.__getitem__, plan.form.out))
+    innermost = plan.output.unit if plan.vector in plan.form.out else None
+    out = new_output(shape, plan.output.scalar, like, innermost, zero=zero)
+    if zero and plan.start:
+        out[...] = plan.start
+    return out
+
+
 class Program:
     """A plan for one structure, and for dense operands of known shapes and strides.
 
@@ -70,7 +81,7 @@ class Program:
     """
 
     __slots__ = (
-        "accumulators", "aligned", "bounds", "extents", "fixed", "long_rows", "packed", "plan", "range",
+        "accumulators", "aligned", "bounds", "extents", "fixed", "long_rows", "made", "packed", "plan", "range",
         "record", "slots", "start", "threads", "words",
     )  # fmt: skip
 
@@ -88,6 +99,10 @@ class Program:
         self.plan, self.extents, self.threads = plan, extents, pool.threads
         self.packed = tuple(packed) if packed.count(None) < len(packed) else None
         self.aligned = None if plan.vector is None else _aligned(plan, storage, views)
+        self.made: tuple[tuple[int, ...], np.dtype[Any]] | None = None
+        """shape and dtype of a result that is written as a whole, row-major and small"""
+        if plan.schedule.writes_all and type(out) is np.ndarray and out.flags.c_contiguous and out.nbytes < LARGE:
+            self.made = out.shape, out.dtype
         self.accumulators: PrivateAccumulators | None = None
         self.long_rows: LongRows | None = None
         self.record: bytes | None = None
@@ -121,6 +136,12 @@ class Program:
             self.accumulators = PrivateAccumulators(
                 self.bounds, parts, plan.stmt.reduction, plan.output.scalar, size, self.slots[-1]
             )
+
+    def output(self, like: Array) -> Array:
+        """A fresh array for the result."""
+        if self.made is None or type(like) is not np.ndarray:
+            return new_result(self.plan, self.extents, like, zero=not self.plan.schedule.writes_all)
+        return np.empty(*self.made)
 
     def __call__(self, values: Any, views: Sequence[Strided], out: Any) -> None:
         if self.packed is not None:

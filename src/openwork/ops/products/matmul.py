@@ -128,6 +128,8 @@ def _check_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> None:
             f"matmul: inner extents differ, {a[-1]} and {inner}, in shapes {a} and {b}"
             "\n  help: transpose an operand with .T, or check the order of the operands"
         )
+    if len(a) < 3 or len(b) < 3:
+        return
     for m, n in zip(a[-3::-1], b[-3::-1], strict=False):
         if m != n and 1 not in (m, n):
             raise ShapeError(f"matmul: stacks of shapes {a[:-2]} and {b[:-2]} do not broadcast\n  help: reshape one")
