@@ -215,8 +215,8 @@ def test_errors_of_what_is_handed_over_arrive() -> None:
         lambda a: a.asformat("bsr(8, 8)"),
         lambda a: a.asformat("csc"),
         lambda a: a + a.T,
-        lambda a: ow.concat([a, a]),
-        lambda a: a.coalesce(),
+        lambda a: ow.concat([a, a]).asformat("csr"),
+        lambda a: ow.concat([a, a.T]).asformat("dcsc"),
     ],
 )
 def test_long_work_is_handed_over(work: Callable[[ow.Tensor], Any], monkeypatch: pytest.MonkeyPatch) -> None:
