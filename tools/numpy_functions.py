@@ -151,14 +151,22 @@ def section(found: dict[str, Answer]) -> str:
     taken = [n for n, a in found.items() if a.right]
     refused = [n for n, a in found.items() if not a.right and not a.wrong]
     wrong = {n: a.wrong[0] for n, a in found.items() if a.wrong}
+    right, not_taken = sum(a.right for a in found.values()), sum(sum(a.refused.values()) for a in found.values())
+    otherwise = sum(len(a.wrong) for a in found.values())
+    calls = right + not_taken + otherwise
     lines = [
         BEGIN,
         "",
         f"`np.f(A, ...)` for the {len(found)} functions of `numpy`, `numpy.linalg` and `numpy.fft` that take arrays,",
         f"with {len(CASES)} lists of arguments, `A` in CSR or, by rank, COO; value, shape and dtype are compared with",
-        f"what NumPy {np.__version__} gives of arrays.",
+        f"what NumPy {np.__version__} gives of arrays. Of these {calls:,} calls, where NumPy takes the arguments,",
+        f"{right:,} give what NumPy gives, {not_taken:,} are refused, {otherwise} answer otherwise.",
+        f"Not tried: keywords, `out=` and `where=` among them; {len(NOT_OF_ARRAYS)} functions of files, settings, text,"
+        " dates and dtypes.",
+        f"Not compared: the values of {len(UNSAID)} functions, which NumPy leaves open for some of the arguments:",
+        f"{_names(sorted(UNSAID))}.",
         "",
-        f"**Taken ({len(taken)})**: {_names(taken)}.",
+        f"**Taken ({len(taken)})**, with one list of arguments or more: {_names(taken)}.",
         "",
         f"**Refused ({len(refused)})**, with an error that says what to do; Tensors of dense formats go to NumPy's own:"
         f" {_names(refused)}.",

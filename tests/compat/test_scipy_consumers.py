@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
+from scipy import optimize
+from scipy.sparse import csgraph
 
 import openwork as ow
 
@@ -208,3 +211,38 @@ def test_conversions_of_every_format(format):
     assert t.tobsr(blocksize=(3, 2)).blocksize == (3, 2)
     with pytest.raises(ow.UnsupportedError, match="unspecified elements are 1"):
         ow.asarray(a, format="csr", fill_value=1).tocsr()
+
+
+ASKING: dict[str, Callable[[Any], Any]] = {
+    "connected_components": csgraph.connected_components, "dijkstra": csgraph.dijkstra, "shortest_path": csgraph.shortest_path,
+    "minimum_spanning_tree": csgraph.minimum_spanning_tree, "laplacian": csgraph.laplacian, "breadth_first_order": lambda x: csgraph.breadth_first_order(x, 0),
+    "linprog": lambda x: optimize.linprog(np.ones(6), A_ub=x, b_ub=np.ones(6)), "lsq_linear": lambda x: optimize.lsq_linear(x, np.ones(6)),
+    "csr_array": sp.csr_array, "csc_matrix": sp.csc_matrix, "coo_array": sp.coo_array, "dok_array": sp.dok_array,
+}  # fmt: skip
+CLASS_FIRST: dict[str, Callable[[Any], Any]] = {
+    "maximum_flow": lambda x: csgraph.maximum_flow(x.astype("int32"), 0, 1), "structural_rank": csgraph.structural_rank,
+    "reverse_cuthill_mckee": csgraph.reverse_cuthill_mckee, "norm": spl.norm, "inv": spl.inv,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*ASKING, *CLASS_FIRST])
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
+def test_what_asks_for_scipys_class_refuses_a_tensor_and_takes_to_scipy(name):
+    """By an error that names `to_scipy()` where a Tensor is asked at all, by SciPy's where it asks for the class first."""
+    t = ow.asarray(matrix(), format="csr")
+    call = {**ASKING, **CLASS_FIRST}[name]
+    with pytest.raises((ow.UnsupportedError, TypeError, ValueError)) as found:
+        call(t)
+    if name in ASKING:
+        said = [
+            str(error) for error in (found.value, found.value.__cause__, found.value.__context__) if error is not None
+        ]
+        assert any("to_scipy() gives SciPy's sparse array" in text for text in said), said
+    call(t.to_scipy())
+
+
+def test_the_older_matrix_class_is_over_the_same_memory():
+    t = ow.asarray(matrix(), format="csr")
+    old = sp.csr_matrix(t.to_scipy())
+    assert isinstance(old, sp.spmatrix)
+    assert np.shares_memory(old.data, t.values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 pytest.importorskip("expecttest", reason="torch.testing._internal needs it")
 
-from torch_listed import LISTED, outside
+from torch_listed import LISTED, OUTSIDE, outside
 from torch_opinfo import LAYOUTS, Verdict, cells, variant
 
 import openwork.torch  # noqa: F401
@@ -102,3 +103,9 @@ def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = verdict(lambda t: torch.sin(t.detach().to_dense()))
     assert (lost.forward, lost.backward) == ("", "wrong: the result is not recorded")
     assert verdict(lambda t: t.nothing).forward.startswith("crash: AttributeError")
+
+
+def test_the_page_says_what_is_not_in_the_matrix() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "torch.md").read_text()
+    for reason in OUTSIDE:
+        assert f"| {reason} | " in page
