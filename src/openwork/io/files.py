@@ -21,6 +21,7 @@ from .containers import anndata, binsparse, hdf5, hdf5_kinds, npz, store, zarr
 from .containers.masked import masked_in_library, read_masked, write_masked
 from .shared.paths import path_of
 from .shared.records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
+from .shared.remote import fetched, is_url, sending
 from .shared.rows import rows_of
 from .shared.tensors import to_tensor, with_shape
 from .text import frostt, matrix_market, rutherford_boeing, smtx, svmlight, triplet, writers
@@ -179,10 +180,11 @@ def read(
 
     Parameters
     ----------
-    path : the extension tells the kind of file, else its beginning: Matrix Market (.mtx, .ttx), FROSTT (.tns,
-        .sptensor), Rutherford- and Harwell-Boeing (.rb, .rua, ...), CHOLMOD triplets (.tri), .npz (SciPy's and ours),
-        folders .ow, MATLAB (.mat), svmlight (.svm), .smtx, 10x HDF5 (.h5), AnnData (.h5ad, .zarr), binsparse (.bsp.h5,
-        .bsp.zarr), PETSc's binary (.petsc), Parquet triplets (.parquet), .edgelist; text may be .gz, .bz2 or .xz
+    path : a file, or a URL that fsspec knows, which is copied first; the extension tells the kind of file, else its
+        beginning: Matrix Market (.mtx, .ttx), FROSTT (.tns, .sptensor), Rutherford- and Harwell-Boeing (.rb, .rua,
+        ...), CHOLMOD triplets (.tri), .npz (SciPy's and ours), folders .ow, MATLAB (.mat), svmlight (.svm), .smtx, 10x
+        HDF5 (.h5), AnnData (.h5ad, .zarr), binsparse (.bsp.h5, .bsp.zarr), PETSc's binary (.petsc), Parquet triplets
+        (.parquet), .edgelist; text may be .gz, .bz2 or .xz
     format : the format of the result; by default the file's own: text gives sorted "coo" where the entries are sorted
         and distinct and the uncoalesced COO where not, compressed files keep their compression without a copy
     symmetry : "expand" mirrors the stored triangle of symmetric files; "keep" returns it as stored (see `header`)
@@ -216,7 +218,13 @@ def read(
     array([[1., 0.],
            [0., 1.]])
     """
-    path = path_of(path, "read")
+    path = path_of(path, "read", url=True)
+    if is_url(path):
+        with fetched(path, "read") as local:
+            return read(
+                local, format=format, symmetry=symmetry, base=base, values=values, variable=variable,
+                progress=progress, max_ratio=max_ratio, rows=rows, shape=shape, like=like,
+            )  # fmt: skip
     base = None if base is None else integer(base, "read", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
     options = Options(symmetry, base, values, variable, progress, max_ratio, rows_of(rows))
@@ -266,7 +274,10 @@ def header(path: Path_) -> Header:
     >>> ow.io.header(path).shape
     (2, 2)
     """
-    path = path_of(path, "header")
+    path = path_of(path, "header", url=True)
+    if is_url(path):
+        with fetched(path, "header") as local:
+            return header(local)
     kind = _kind_of(path)
     if kind.name == "npz":
         return npz.header(path)
@@ -332,7 +343,11 @@ def write(
     >>> ow.read("small.npz").format == ow.format("bsr(2, 2)")
     True
     """
-
+    path = path_of(path, "write", url=True)
+    if is_url(path):
+        with sending(path, "write") as local:
+            write(local, t, symmetry=symmetry, comment=comment, compress=compress, progress=progress)
+        return
     kind = check_write(path, symmetry, comment, compress, progress)
     masked = hasattr(t, "get_mask") and hasattr(t, "specified")
     if kind in (".h5ad", ".zarr"):

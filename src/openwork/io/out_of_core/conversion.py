@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from ..containers.mapped import open as open_mapped
 from ..shared.leftovers import PREFIX, temporary_folder
 from ..shared.paths import path_of
 from ..shared.records import Array, Options, Progress, index_dtype
+from ..shared.remote import fetched, is_url, sending
 from .dataset_parts import DatasetSink, to_hdf5, to_zarr
 from .external_sort import ExternalSort
 from .given_parts import checked_part, dtype_of_parts
@@ -86,7 +87,16 @@ def convert(
     >>> ow.open("A.ow").format.name
     'csr'
     """
-    src, dst = path_of(src, "convert"), path_of(dst, "convert")
+    src, dst = path_of(src, "convert", url=True), path_of(dst, "convert", url=True)
+    if is_url(src) or is_url(dst):
+        with ExitStack() as stack:
+            source_path = stack.enter_context(fetched(src, "convert")) if is_url(src) else src
+            target_path = stack.enter_context(sending(dst, "convert")) if is_url(dst) else dst
+            convert(
+                source_path, target_path, format=format, memory=memory, symmetry=symmetry, base=base, values=values,
+                variable=variable, max_ratio=max_ratio, progress=progress,
+            )  # fmt: skip
+        return
     budget = MEMORY if memory is None else bytes_of(memory, "convert", "memory")
     base = None if base is None else integer(base, "convert", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "convert", "max_ratio", boolean=False)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 
+from ...errors import UnsupportedError
+from .remote import is_url
+
 __all__ = ["path_of"]
 
 
-def path_of(given: object, operation: str) -> str:
+def path_of(given: object, operation: str, url: bool = False) -> str:
     """The text of a path.
 
-    Raises TypeError for what is none: bytes, a descriptor, None; ValueError for characters that no name has.
+    Raises TypeError for what is none: bytes, a descriptor, None; ValueError for characters that no name has;
+    UnsupportedError for a URL where these are not taken.
     """
     text = os.fspath(given) if isinstance(given, os.PathLike) else given
     if isinstance(text, bytes):
@@ -25,4 +29,9 @@ def path_of(given: object, operation: str) -> str:
         raise ValueError(
             f"{operation}: a path with a character that names of files do not have, at {error.start}: {text[:80]!r}"
         ) from None
+    if not url and is_url(text):
+        raise UnsupportedError(
+            f"{operation}: {text[:200]} is a URL\n  supported: ow.read, ow.write and ow.convert of URLs, which copy the"
+            " file\n  help: ow.convert(url, path) first"
+        )
     return text
