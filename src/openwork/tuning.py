@@ -50,6 +50,10 @@ ASSUMED_DENSITY = _tuned(
     0.01, "of the elements", "that sparse operands of lazy expressions are taken to store",
     "plans follow from types alone; it decides among results of different shapes, and sums or products",
 )  # fmt: skip
+LOOP_DIMENSIONS = _tuned(
+    16, "dimensions", "of a tensor, above which those of extent 1 are left out of loops",
+    "a kernel has a loop for each; LLVM takes 0.5 s for 16, 14 s for 24 of a dense tensor, 57 s for 64",
+)  # fmt: skip
 UNION_LANES = _tuned(
     16, "coordinates", "compared at a time by a union in vectors",
     "an AVX-512 register of int32; sums of two 1.4 to 1.9 times as fast: 19faaa9",

@@ -82,6 +82,8 @@ def group_of(
     if isinstance(group, FusionGroup):
         if 0 in group.extents.values():
             return "there are no elements"
+        if len(group.extents) > tuning.LOOP_DIMENSIONS:
+            return f"more than {tuning.LOOP_DIMENSIONS} dimensions"
         if len(group.operands) > tuning.FUSED_OPERANDS:
             return f"more than {tuning.FUSED_OPERANDS} operands"
         try:

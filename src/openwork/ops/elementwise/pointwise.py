@@ -24,6 +24,7 @@ from ...runtime import trace
 from ...runtime.coiterate.plan import MergePlan, plan_merge
 from ...runtime.coiterate.prepared import PreparedMerge, prepared_merge
 from ...runtime.coiterate.run import run_merge, run_silently
+from ...runtime.conversion.unit_dims import is_long, with_unit_dims, without_unit_dims
 from ...runtime.float_errors import WarningSource, report
 from ...runtime.formats import resolve_format
 from ...runtime.gradient_hook import tracked
@@ -84,6 +85,9 @@ def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tens
 
 def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False) -> Storage:
     """`merge` of storages of one shape."""
+    if len(s.shape) > tuning.LOOP_DIMENSIONS and is_long(s.shape, s.format, t.format):
+        fewer = merge_equal(op, without_unit_dims(s), without_unit_dims(t), zero_annihilates)
+        return with_unit_dims(fewer, s.shape)
     p, q = s._plans, t._plans
     call: PreparedMerge | None = None if p is None or q is None else p.merges.get((op, True, q.number))
     if call is None:

@@ -13,7 +13,7 @@ from ...compiler.conversion import Stage, Strategy, plan
 from ...compiler.conversion.append import Pass
 from ...compiler.conversion.scatter import scatter_kernel
 from ...errors import FormatError
-from ...format import build
+from ...format import build, coo
 from ...format.expression import interval
 from ...format.format import Format
 from ...ir.loop import Kernel
@@ -34,6 +34,7 @@ from .group import group
 from .iso import moved_iso
 from .radix_sort import sort
 from .ranges import of_walk
+from .unit_dims import LIMIT, is_long, with_unit_dims, without_unit_dims
 
 __all__ = ["convert", "describe", "plan"]
 
@@ -102,6 +103,9 @@ def describe(name: str, s: Storage, result: Storage) -> None:
 
 def _converted(storage: Storage, format: Format, share: bool) -> Storage:
     """The plan's stages, one after the other."""
+    if len(storage.shape) > LIMIT and is_long(storage.shape, storage.format, format) and not format.is_dense:
+        fewer = without_unit_dims(storage)
+        return with_unit_dims(_converted(fewer, coo(len(fewer.shape)), share), storage.shape)
     result = storage
     try:
         for stage in _stages(storage, format):
