@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -156,3 +158,27 @@ def test_values_of_inference_mode_are_shared() -> None:
         t = ow.asarray(given)
         given.values().mul_(2)
     assert np.array_equal(t.to_numpy(), 2 * np.eye(3))
+
+
+@pytest.mark.filterwarnings("ignore")  # torch.jit's own
+@pytest.mark.parametrize("name", [n for n in TAKING if n not in ("SparseLinear", "x += A", "asarray, dense")])
+def test_what_torch_jit_traces_is_refused(name: str) -> None:
+    """It took results for constants; a layer is an operator there."""
+    x = torch.ones(3, 3)
+    for _ in range(3):
+        TAKING[name](x)
+    with pytest.raises(UnsupportedError, match=r"inside torch\.jit\.trace"):
+        torch.jit.trace(lambda x: dense(TAKING[name](x)), x, check_trace=False)
+
+
+def test_pruned_networks_are_traced_in_a_fresh_process() -> None:
+    program = """
+import torch
+from openwork.nn import prune
+net = prune(torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 2)), 0.5)
+traced = torch.jit.trace(net, torch.ones(2, 4))
+x = torch.arange(12.0).reshape(3, 4)
+torch.testing.assert_close(traced(x), net(x))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

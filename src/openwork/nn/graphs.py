@@ -117,7 +117,10 @@ class GraphAttention(torch.nn.Module):  # type: ignore[misc]
     in_features, out_features : how many features a node has before and after; heads divides out_features
     heads : how many attentions, each of out_features / heads features
 
-    The weight of queries, keys and values is one parameter, of shape (3, in_features, out_features).
+    The weight of queries, keys and values is one parameter, of shape (3, in_features, out_features). Scores are scaled
+    products of queries and keys, as of Vaswani et al. 2017; what the field calls GAT (Velickovic et al. 2018, additive
+    scores behind a leaky ReLU) is `openwork.nn.pyg.GATConv`.
+
     Raises ShapeError where heads does not divide out_features.
 
     Examples

@@ -12,6 +12,7 @@ from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
+from ..torch.compiled import products as _products  # noqa: F401  registers the operators that traced layers are of
 from ..torch.compiled import traced
 from ..torch.functions.autocast_traced import autocast
 from .structure_state import bytes_of, index_buffers, is_sparse_state, weight_of

@@ -127,7 +127,7 @@ def has_memory(x: Any) -> bool:
 
 
 def refuse_tracer(*, before_dispatch: bool = False) -> None:
-    """Raise where a tracer of torch below Python runs, as in `make_fx` and `FakeTensorMode`.
+    """Raise where a tracer of torch below Python runs, as in `make_fx`, `FakeTensorMode` and `torch.jit.trace`.
 
     It sees the memory that a result gets, and no kernel that writes to it. Those that trace before dispatch have a mode
     of functions, which is less to ask for, but none inside a function that modes have seen: `before_dispatch` asks.
@@ -138,6 +138,8 @@ def refuse_tracer(*, before_dispatch: bool = False) -> None:
         for key in (keys.PROXY, keys.FUNCTIONAL, keys.FAKE):
             if (mode := native._get_dispatch_mode(key)) is not None:
                 raise _inside(type(mode).__name__)
+    if native._is_tracing():
+        raise _inside("torch.jit.trace")
     may_come_before = before_dispatch or native._len_torch_function_stack()
     if may_come_before and native._dispatch_tls_is_dispatch_key_included(native.DispatchKey.PreDispatch):
         raise _inside("a tracer before dispatch")
