@@ -16,6 +16,7 @@ from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import to_result_format
 from ..runtime.at_operand import at_operand
 from ..runtime.gradient_hook import differentiable
+from ..runtime.library_errors import check_memory
 from ..storage.buffers import as_array, buffer_of, is_torch, to_numpy
 from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
@@ -145,7 +146,8 @@ def svds(
 
     Arrays of the library of `a`; gradients as of `eigsh`.
 
-    Raises ValueError for a `k` that is not between 1 and the smaller extent less one: `svd` gives all.
+    Raises ValueError for a `k` that is not between 1 and the smaller extent less one: `svd` gives all; SizeError where
+    the vectors of the longer side are more than there is memory for.
     Cost: products with the matrix and its adjoint, some tens for each value.
     See also: pca, svd, eigsh.
 
@@ -170,9 +172,11 @@ def _singular_values(a: Any, k: int, **given: Any) -> Any:
     options = options_of("svds", given, 1)
     counts("svds", options)
     numbers("svds", options)
-    return scipys.svds(
-        aslinearoperator(a if is_operator(a) else matrix(a, "svds")), k=integer(k, "svds", "k"), **options
-    )
+    operator, k = aslinearoperator(a if is_operator(a) else matrix(a, "svds")), integer(k, "svds", "k")
+    # The k vectors of the longer side, their copy in the last, dense decomposition, and a vector on either side.
+    count, itemsize = (2 * max(k, 0) + 2) * max(operator.shape), np.dtype(operator.dtype or np.float64).itemsize
+    check_memory("svds", count * itemsize, f"vectors of {max(operator.shape)} elements")
+    return scipys.svds(operator, k=k, **options)
 
 
 @at_operand

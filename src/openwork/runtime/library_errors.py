@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -12,7 +15,7 @@ import numpy as np
 from ..errors import DTypeError, SizeError
 from ..storage.storage import LARGEST
 
-__all__ = ["FAILURES", "check_room", "explain", "library_error", "sized"]
+__all__ = ["FAILURES", "check_memory", "check_room", "explain", "library_error", "sized"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,6 +81,30 @@ def check_room(operation: str, count: int, itemsize: int = 8) -> None:
             f"{operation}: {count:,} elements have {count * itemsize:,} bytes\n  expected: at most {LARGEST:,}"
             "\n  help: ask for fewer"
         )
+
+
+def check_memory(operation: str, nbytes: int, what: str) -> None:
+    """Raise SizeError where dense arrays of so many bytes are more than the memory of the machine, or of its group.
+
+    A library that fills them a page at a time would be ended by the system instead.
+    """
+    memory = _memory()
+    if memory is not None and nbytes > memory:
+        raise SizeError(
+            f"{operation}: {what} have about {nbytes:,} bytes\n  expected: at most the memory, {memory:,} bytes"
+            "\n  help: ask for fewer, or take a part of the tensor"
+        )
+
+
+def _memory() -> int | None:
+    """The bytes of memory that this process may have at most; None where the system does not say."""
+    try:
+        limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    except (AttributeError, ValueError, OSError):
+        return None
+    with suppress(OSError, ValueError):  # no such file, or "max"
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return min(limits)
 
 
 def sized(function: F) -> F:
