@@ -307,3 +307,37 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
 def test_killed_workers_change_nothing(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     on_a_cluster(tmp_path, 6)
+
+
+FRESH = """
+import operator, sys
+import dask.array as da, numpy as np, openwork as ow
+from dask.array import chunk_types
+
+a, v, x = np.array([[0.0, 1, 0, 2], [3, 0, 0, 0]]), np.arange(4.0), np.ones((3, 2))
+A, V, X = ow.asarray(a, format="csr"), da.from_array(v, chunks=2), da.from_array(x, chunks=2)
+cases = {name: getattr(operator, name) for name in "add sub mul truediv lt le gt ge eq ne".split()}
+cases |= {f"np.{f.__name__}": f for f in (np.add, np.multiply, np.maximum, np.greater)}
+calls = [(name, f, args, dense) for name, f in cases.items() for args, dense in (((A, V), (a, v)), ((V, A), (v, a)))]
+calls += [
+    ("A @ V", operator.matmul, (A, V), (a, v)), ("X @ A", operator.matmul, (X, A), (x, a)), ("A.T @ X.T", operator.matmul, (A.T, X.T), (a.T, x.T)),
+    ("matmul", np.matmul, (X, A), (x, a)), ("tensordot", lambda p, q: np.tensordot(p, q, 1), (X, A), (x, a)),
+    ("concatenate", lambda p, q: np.concatenate([p, q]), (V[None], A), (v[None], a)), ("where", lambda p, q: np.where(p > 1, q, 0), (V, A), (v, a)),
+    ("+=", operator.iadd, (A, V), (a.copy(), v)),
+]
+with np.errstate(all="ignore"):
+    for name, f, args, dense in calls:
+        if ow.Tensor in chunk_types._HANDLED_CHUNK_TYPES:
+            chunk_types._HANDLED_CHUNK_TYPES.remove(ow.Tensor)
+        found = f(*args)
+        assert isinstance(found, da.Array), (name, type(found))
+        found = found.compute()
+        np.testing.assert_array_equal(found.to_numpy() if isinstance(found, ow.Tensor) else found, f(*dense), err_msg=name)
+assert "openwork.dask" not in sys.modules
+"""
+
+
+def test_operators_before_openwork_dask_was_imported() -> None:
+    """Dask is told of Tensors when one of its arrays is met, on either side."""
+    done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from ..storage.buffers import is_array, is_torch
 from ..tensor.one_library import one_library
 from ..tensor.tensor import Tensor
+from .dask import register
 from .sources import asarray, is_sparse_source, refuse_masked
 
 __all__ = ["adopt_foreign", "adopted", "is_container", "is_foreign_sparse", "is_operand", "sparse_or_array"]
@@ -48,8 +50,15 @@ _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
 def is_container(cls: type) -> bool:
-    """Whether its objects are arrays of arrays, of Dask or xarray, whose operators and functions take Tensors."""
-    return hasattr(cls, "__dask_graph__") and hasattr(cls, "__radd__")
+    """Whether its objects are arrays of arrays, of Dask or xarray, whose operators and functions take Tensors.
+
+    Dask's take what they know as chunks: they are told of Tensors when the first of them is met.
+    """
+    if not hasattr(cls, "__dask_graph__") or not hasattr(cls, "__radd__"):
+        return False
+    if "dask.array" in sys.modules:
+        register()
+    return True
 
 
 def is_operand(x: Any) -> bool:

@@ -6,7 +6,7 @@ of the namespace that its block says, or that has its name; NumPy's own, where e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, wraps
 from inspect import Signature, signature
 from typing import Any
@@ -55,6 +55,9 @@ def _names(func: Callable[..., Any], positional: int, keywords: tuple[str, ...])
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of `__array_ufunc__`; see `numpy_names.ufuncs`."""
+    container = _container_among(inputs)
+    if container is not None:
+        return container.__array_ufunc__(ufunc, method, *inputs, **kwargs)
     if any(_is_above(x) for x in inputs):
         return NotImplemented
     if method == "__call__" and not kwargs and all(type(x) in _OPERANDS for x in inputs):
@@ -68,7 +71,19 @@ def _is_above(x: Any) -> bool:
     """Whether an operand's own protocol is to be asked first."""
     if type(x) in _PLAIN:
         return False
-    return is_container(type(x)) or (not is_lazy(x) and getattr(x, "__array_priority__", 0.0) > PRIORITY)
+    return not is_lazy(x) and getattr(x, "__array_priority__", 0.0) > PRIORITY
+
+
+def _container_among(operands: Iterable[Any]) -> Any:
+    """The first array of arrays among operands and lists of them, which computes; it may have refused a Tensor before
+    it knew the type."""
+    for x in operands:
+        if type(x) in _PLAIN:
+            continue
+        found = _container_among(x) if isinstance(x, list | tuple) else x if is_container(type(x)) else None
+        if found is not None:
+            return found
+    return None
 
 
 @lru_cache(maxsize=1024)
@@ -103,13 +118,14 @@ def _with_spelling(name: str, numpys: str, function: Callable[..., Any]) -> Call
 
 
 def call_function(func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of `__array_function__`; NotImplemented where an array of arrays is to be asked.
+    """The result of `__array_function__`, by an array of arrays where there is one among the operands.
 
     Raises UnsupportedError for a function that is not here, where an operand is sparse, and for arguments of
     NumPy's that it does not take.
     """
     if any(map(is_container, types)):
-        return NotImplemented
+        container = _container_among((*args, *kwargs.values()))
+        return NotImplemented if container is None else container.__array_function__(func, types, args, kwargs)
     override = FUNCTIONS.get(_key(func))
     if override is not None:
         return _call_override(func, override, args, kwargs)

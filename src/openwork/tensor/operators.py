@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from ..interop.operands import is_operand
+    from ..interop.operands import is_container, is_operand
     from ..linalg.operator import compose
     from ..ops.elementwise.functions import positive
     from ..ops.elementwise.maps import elementwise, unary
@@ -39,6 +39,7 @@ else:
     matmul = late("ops.products.matmul", "matmul")
     compose = late("linalg.operator", "compose")
     is_operand = late("interop.operands", "is_operand")
+    is_container = late("interop.operands", "is_container")
     is_lazy = late("tensor.lazy", "is_lazy")
     call_ufunc = late("ops.numpy_protocol", "call_ufunc")
     call_function = late("ops.numpy_protocol", "call_function")
@@ -102,10 +103,29 @@ def _is_foreign(other: Any) -> bool:
     return True
 
 
+def _deferred(self: Any, other: Any, mirrored: str) -> Any:
+    """What an array of arrays makes of its mirrored operator, which may have refused a type that it did not know yet;
+    NotImplemented for other strangers."""
+    return getattr(other, mirrored)(self) if is_container(type(other)) else NotImplemented
+
+
+def _mirrored(op: str, reflected: bool = False) -> str:
+    """The method of the other operand that computes the same."""
+    name = next(name for name, known in OPERATORS.items() if known == op)
+    if op in COMPARISONS:
+        return f"__{_SWAPPED.get(name, name)}__"
+    return f"__{name}__" if reflected else f"__r{name}__"
+
+
+_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
 def _binary(op: str) -> Callable[[Any, Any], Any]:
+    mirrored = _mirrored(op)
+
     def operator(self: Any, other: Any) -> Any:
         if type(other) not in _KNOWN_TYPES and _is_foreign(other):
-            return NotImplemented
+            return _deferred(self, other, mirrored)
         try:
             return elementwise(op, self, other)
         except FAILURES as error:
@@ -116,9 +136,11 @@ def _binary(op: str) -> Callable[[Any, Any], Any]:
 
 
 def _reflected(op: str) -> Callable[[Any, Any], Any]:
+    mirrored = _mirrored(op, reflected=True)
+
     def operator(self: Any, other: Any) -> Any:
         if type(other) not in _KNOWN_TYPES and _is_foreign(other):
-            return NotImplemented
+            return _deferred(self, other, mirrored)
         return _elementwise(op, other, self)
 
     return operator
@@ -126,10 +148,11 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
 
 def _product_or(op: str) -> Callable[[Any, Any], Any]:
     """The reflected form of `*`, which is the matrix product of those whose `*` it is."""
+    mirrored = _mirrored(op, reflected=True)
 
     def operator(self: Any, other: Any) -> Any:
         if type(other) not in _KNOWN_TYPES and _is_foreign(other):
-            return NotImplemented
+            return _deferred(self, other, mirrored)
         return _elementwise(op, other, self) if type(other) not in _MATRIX_TYPES else self.__rmatmul__(other)
 
     return operator
@@ -147,7 +170,7 @@ def _inplace(method: str, operation: str, op: str) -> Callable[[Any, Any], Any]:
 
     def apply(self: Any, other: Any) -> Any:
 
-        if not hasattr(self, "_raw_storage"):
+        if not hasattr(self, "_raw_storage") or is_container(type(other)):
             return NotImplemented
         if (type(other) is float or type(other) is int) and write_scaled(op, self, other):
             return self
@@ -211,7 +234,7 @@ class Operators(PythonProtocol):
 
         def __rmatmul__(self, other: Any) -> Any:
             if type(other) not in _KNOWN_TYPES and _is_foreign(other):
-                return NotImplemented
+                return _deferred(self, other, "__matmul__")
             if _is_autocast_enabled():
                 self, other = rule("autocast")(self, other)
             try:
