@@ -154,8 +154,7 @@ class Program:
             if type(out) is np.ndarray:
                 memory: tuple[Any, ...] = (*self.fixed, *operands, out)
             else:  # the buffers of the structure are guarded with the tensor, the result is our own
-                fixed = [x if type(x) is np.ndarray else x.data_ptr() for x in self.fixed]
-                memory = (*fixed, *map(address, operands), out.data_ptr())
+                memory = (*map(_own_memory, self.fixed), *map(address, operands), _own_memory(out))
             if code := self.start(self.record, memory, *self.range):
                 executable.fail(code)
             return
@@ -202,6 +201,16 @@ class Program:
         facts.append(("parallel", f"{ranges} range(s) of {where}{added}"))
         facts.append(trace.prepared("with the structure" if kept else ""))
         trace.note(trace.Step(f"kernel {plan.stmt}", tuple(facts), allocated + scratch, plan.executable))
+
+
+def _own_memory(x: Array) -> Any:
+    """A buffer that is openwork's or was guarded, for a launch: an array, or the address of a tensor."""
+    if type(x) is np.ndarray:
+        return x
+    try:
+        return x.data_ptr()
+    except RuntimeError:  # of a transform of torch.func, around the tensor that has the memory
+        return address(x)
 
 
 def laid_out(views: Sequence[Strided], packed: Sequence[int | None]) -> list[Strided]:
