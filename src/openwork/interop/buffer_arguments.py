@@ -82,7 +82,7 @@ def check_index_pair(names: tuple[str, str], given: Sequence[object], pos: Array
         raise violation("1.2", what, pos.dtype, crd.dtype, f"convert {names[1]} to {pos.dtype}")
     for number, name, x in zip(("3.5", "3.6"), names, (pos, crd), strict=True):
         step = x.strides[-1] // x.itemsize if isinstance(x, np.ndarray) else x.stride()[-1]
-        if x.shape[-1] > 1 and step != 1:
+        if 0 not in x.shape and x.shape[-1] > 1 and step != 1:
             remedy = f"{name}.contiguous()" if buffers.is_torch(x) else f"np.ascontiguousarray({name})"
             raise violation(number, f"{name} is contiguous along its last axis", "stride 1", f"stride {step}", remedy)
 

@@ -21,7 +21,7 @@ from ..format.format import Format, Level
 from ..runtime.conversion.assembly import full
 from ..runtime.conversion.remap import on_host
 from ..storage.buffers import as_array, flat, is_torch, length, scalar_of, to_numpy
-from ..storage.recorded import bare
+from ..storage.recorded import bare, outside
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 
@@ -120,6 +120,7 @@ class Rows:
             return self.n
         return int((self.pos[1:] - self.pos[:-1]).max(initial=0))
 
+    @outside()
     def _run(self, kind: str, arguments: list[Any]) -> None:
         """Run a kernel over the rows, in ranges of about equal numbers of elements."""
         values = bare(self.values) if is_torch(self.values) else self.values

@@ -294,16 +294,23 @@ def address(x: Array) -> int:
     if is_recorded(x):
         refuse_recorded(x)
         x = bare(x)
-    return int(x.data_ptr())
+    try:
+        return int(x.data_ptr())
+    except RuntimeError as error:
+        raise _without_memory(x) from error
 
 
 def refuse_stand_in(x: Array) -> None:
     """Raise for a torch tensor that has no memory: FakeTensor, FunctionalTensor, wrappers of others."""
     if type(x) is not np.ndarray and not has_memory(x):
-        raise UnsupportedError(
-            f"a torch tensor without memory, {type(x).__name__}"
-            "\n  help: torch.compile, and torch.export.export(..., strict=True), take calls of Tensors"
-        )
+        raise _without_memory(x)
+
+
+def _without_memory(x: Array) -> UnsupportedError:
+    return UnsupportedError(
+        f"a torch tensor without memory, {type(x).__name__}"
+        "\n  help: torch.compile, and torch.export.export(..., strict=True), take calls of Tensors"
+    )
 
 
 def same_memory(x: Array, y: Array) -> bool:
