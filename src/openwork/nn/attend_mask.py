@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import weakref
 
 import torch
 
 from ..format.format import Format
+from ..ops.indexing.taking import prune
 from ..storage.buffers import to_numpy
 from ..storage.specified import coordinates
 from ..storage.structure import keep as keep_fact
 from ..tensor.tensor import Tensor
-from .attend_structure import elements_of
+from .attend_structure import elements_of, version
 
 __all__ = ["rows_of"]
 
@@ -25,6 +27,7 @@ def rows_of(mask: Tensor, lead: tuple[int, ...], is_causal: bool) -> Rows:
     lead : the leading dimensions that a stack of masks broadcasts to: its rows are those of each, one after the other
     is_causal : whether only keys up to the query's own number are seen
     """
+    mask = _seen(mask)
     s = mask._raw_storage
     block = _blocks_of(s.format)
     is_there = len(s.shape) == 2 and block is not None and isinstance(s.pos[1], torch.Tensor)
@@ -36,6 +39,21 @@ def rows_of(mask: Tensor, lead: tuple[int, ...], is_causal: bool) -> Rows:
         keep_fact(facts, key, _lower(*every, s.shape[-2]) if is_causal else every)
     rows: Rows = facts[key]
     return rows
+
+
+def _seen(mask: Tensor) -> Tensor:
+    """A mask of bool without the elements that it stores as False, as blocks do; any other mask itself."""
+    s = mask._raw_storage
+    values = s.values
+    if s.scalar != "bool":
+        return mask
+    facts, now = s.plans.facts, version(values) if isinstance(values, torch.Tensor) else None
+    known = facts.get("attention sees")
+    if known is not None and known[0]() is values and known[1] == now is not None:
+        return mask if known[2] is None else known[2]
+    seen = None if bool(values.all()) else prune(mask.detach().asformat("csr" if mask.ndim == 2 else "coo"))
+    keep_fact(facts, "attention sees", (weakref.ref(values), now, seen))
+    return mask if seen is None else seen
 
 
 def _blocks_of(format: Format) -> tuple[int, int] | None:

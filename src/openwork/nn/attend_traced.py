@@ -40,6 +40,8 @@ def traced_attention(
     pairs = [(p, c) for p, c in zip(s.pos, s.crd, strict=True)]
     structure = [torch.as_tensor(b) for pair in pairs for b in pair if b is not None]
     held = "".join([("-" if p is None else "p") + ("-" if c is None else "c") for p, c in pairs])
+    if s.scalar == "bool":  # of which values that are False are not seen
+        structure, held = [*structure, torch.as_tensor(s.values)], held + "v"
     count = math.prod(s.values.shape)
     keep = None
     if dropout:
@@ -67,9 +69,9 @@ def _rows(
     mask = cached.get(key)
     if mask is None:
         buffers = iter(structure)
-        each = [None if x == "-" else next(buffers) for x in held]
+        each = [None if x == "-" else next(buffers) for x in held.removesuffix("v")]
+        values = structure[-1] if held.endswith("v") else torch.ones(count, dtype=torch.bool)
         pos, crd = ({n: b for n, b in enumerate(part) if b is not None} for part in (each[::2], each[1::2]))
-        values = torch.ones(count, dtype=torch.bool)
         cached.clear()
         mask = cached[key] = assemble(format, tuple(shape), pos=pos, crd=crd, values=values, check=False)
     return rows_of(mask, tuple(lead), is_causal)

@@ -20,7 +20,8 @@ __all__ = ["SparseAttention", "SparseMultiheadAttention"]
 
 
 class SparseAttention(torch.nn.Module):  # type: ignore[misc]
-    """torch.nn.MultiheadAttention, whose mask may be a sparse Tensor: query i sees key j where it stores (i, j).
+    """torch.nn.MultiheadAttention, whose mask may be a sparse Tensor: query i sees key j where it stores (i, j), of
+    bool where it stores True.
 
     Parameters
     ----------
