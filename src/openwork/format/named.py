@@ -277,6 +277,8 @@ def _named(spec: str, ndim: int | None, batch: int, dense: int) -> Format:
     if not match or match[1].lower() not in NAMED:
         close = difflib.get_close_matches(match[1].lower(), NAMED, 1) if match else []
         help = f"did you mean {close[0]}?" if close else "write a name, or (dims) -> (levels)"
+        if pattern := re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", spec):
+            help = f"{pattern[1]} of {pattern[2]} elements is nm({pattern[1]}, {pattern[2]})"
         offset = len(spec) - len(spec.lstrip())
         _fail(
             "neither a named format nor a text with ->",

@@ -233,13 +233,24 @@ def _contract(
 ) -> Any:
     """A product of tensors, in the format of a sparse factor over just the free indices where none is asked for."""
     values = [tensors[a.tensor] for a in factors]
-    letter = dict(zip(dict.fromkeys(i for a in factors for i in a.indices), _LETTERS, strict=False))
+    letter = _letters(factors)
     inputs = tuple("".join(letter[i] for i in a.indices) for a in factors)
     target = resolve_format(format, len(free)) if format is not None else _structure_of_factor(factors, free, tensors)
     description = f"evaluate: {' * '.join(map(str, factors))}"
     return product(
         inputs, "".join(letter[i] for i in free), [sparse_or_array(x) for x in values], ring, target, description
     )
+
+
+def _letters(factors: tuple[Access, ...]) -> dict[str, str]:
+    """A letter for each index of a product. Raises UnsupportedError for more indices than there are letters."""
+    names = list(dict.fromkeys(i for a in factors for i in a.indices))
+    if len(names) > len(_LETTERS):
+        raise UnsupportedError(
+            f"evaluate: a product over {len(names)} indices, {names[0]}, {names[1]}, ...\n  supported: {len(_LETTERS)}"
+            "\n  help: assign parts of the product to tensors of their own first"
+        )
+    return dict(zip(names, _LETTERS, strict=False))
 
 
 def _structure_of_factor(
@@ -332,7 +343,7 @@ def _pair_reduced(e: Expression, free: tuple[str, ...], name: str, tensors: Mapp
     values = [tensors[a.tensor] for a in term.factors]
     if not all(map(_is_sparse, values)):
         return None
-    letter = dict(zip(dict.fromkeys(i for a in term.factors for i in a.indices), _LETTERS, strict=False))
+    letter = _letters(term.factors)
     sides = ["".join(letter[i] for i in a.indices) for a in term.factors]
     x, y = (Contracted(side, v._storage) for side, v in zip(sides, values, strict=True))
     return reduce_product(x, y, "".join(letter[i] for i in free), name)

@@ -110,6 +110,10 @@ def _dense_view(s: Storage) -> Array | None:
     return stored.transpose(axes) if isinstance(stored, np.ndarray) else stored.permute(axes)
 
 
+_AS_INDEX = "\n  help: as an index of an array, x[ow.nonzero(t)]; or ow.where(t, value, x)"
+"""What a mask is taken for besides."""
+
+
 def require_dense(t: Tensor, operation: str) -> Array:
     """The dense array of a dense tensor.
 
@@ -121,7 +125,7 @@ def require_dense(t: Tensor, operation: str) -> Array:
         raise error_class(
             f"{operation}: a sparse tensor of shape {t.shape} would take {nbytes} bytes as a dense array"
             "\n  help: to_scipy() gives SciPy's sparse array, which scikit-learn takes too, to_numpy() or todense() the"
-            " dense one; openwork.write(path, t) writes a file"
+            f" dense one; openwork.write(path, t) writes a file{_AS_INDEX if t._storage.scalar == 'bool' else ''}"
         )
     return to_dense(t)
 

@@ -290,6 +290,9 @@ class _Parser:
     def _atom(self) -> Expression:
         token = self.take()
         if token.kind == "number":
+            if len(token.text) > MOST_DIGITS:
+                detail = f"expected at most {MOST_DIGITS} digits; got {len(token.text)}"
+                raise self.error("a number is too long", token.at, detail, "give it as a tensor of rank 0")
             return Literal(_number(token.text))
         if token.text == "(":
             inside = self.expression()
@@ -380,6 +383,10 @@ class _Parser:
             at = self.places[lhs.tensor][-1][1]
             remedy = "give the result a name of its own"
             raise self.error("the result is read on the right", at, f"{lhs.tensor} is being computed", remedy)
+
+
+MOST_DIGITS = 4000
+"""Digits of a number: Python converts no integers of more than 4,300."""
 
 
 def _number(text: str) -> int | float | complex:

@@ -20,6 +20,7 @@ from ..runtime.library_errors import check_memory
 from ..storage.buffers import as_array, buffer_of, is_torch, to_numpy
 from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
+from .named import preconditioner_by_name
 from .operands import (
     counts,
     dense,
@@ -187,6 +188,10 @@ def lobpcg(
 ) -> Any:  # fmt: skip
     """Extreme eigenvalues of a Hermitian matrix of any format from the block of vectors `x`; as SciPy's `lobpcg`.
 
+    M : a preconditioner, or the name of one, "amg" say, as `cg` takes it
+
+    Raises ValueError for a name that is no preconditioner's.
+
     Cost: one product with the block for each iteration.
     See also: eigsh, amg.
 
@@ -206,6 +211,8 @@ def lobpcg(
     })  # fmt: skip
     counts("lobpcg", options)
     numbers("lobpcg", options)
+    if isinstance(M, str):
+        options["M"] = preconditioner_by_name(M, a)
     for name in ("B", "M"):
         if options.get(name) is not None:
             options[name] = preconditioner(options[name])

@@ -32,7 +32,8 @@ def attend(
     ----------
     mask : Tensor or torch's sparse tensor, shape (n, m) or (..., n, m), any sparse format: query i sees key j where it
         has an element, whatever its value, of bool where that is True. Of "csr" and "bsr(b0, b1)" the buffers are read
-        as they are. Where neighbours see much the same keys, whatever the format, 64 bytes of queries and 12 keys are a register tile
+        as they are. Where neighbours see much the same keys, whatever the format, 64 bytes of queries and 12 keys are a
+        register tile
     queries, keys, values : torch tensors, shapes (..., n, d), (..., m, d), (..., m, e); batches and heads are leading
         dimensions, which broadcast
     dropout : the part of the weights that is set to 0, and the others are made larger

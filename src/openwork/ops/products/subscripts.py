@@ -56,6 +56,12 @@ def parse_subscripts(text: str, ranks: tuple[int, ...]) -> Subscripts:
     bad = [c for c in left.replace(",", "").replace("...", "") + right.replace("...", "") if not c.isalpha()]
     if bad:
         raise ShapeError(f"einsum {text!r}: {bad[0]!r} is no index letter\n  help: write 'ij,jk->ik'")
+    for term in (*inputs, right):
+        if term.count("...") > 1:
+            raise ShapeError(
+                f"einsum {text!r}: the term {term!r} has {term.count('...')} ellipses\n  expected: one at most"
+                "\n  help: an ellipsis stands for all dimensions without a letter"
+            )
     free_letters = [c for c in reversed(ascii_letters) if c not in text]
     widths = [rank - len(term.replace("...", "")) for term, rank in zip(inputs, ranks, strict=True)]
     ellipsis_rank = max((w for term, w in zip(inputs, widths, strict=True) if "..." in term), default=0)
