@@ -113,3 +113,19 @@ def test_scalars() -> None:
     assert one[...].item() == 3
     with pytest.raises(ow.ShapeError, match="do not fit shape"):
         made(*arrays((2, 2))).reshape(())
+
+
+def test_shapes_and_orders_are_given_once_and_by_their_names() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    m = ow.masked_tensor(ow.asarray(x), ow.asarray(x > 1))
+    assert m.reshape(3, 2).shape == m.reshape((3, 2)).shape == m.reshape(shape=(3, 2)).shape == (3, 2)
+    assert m.permute(1, 0).shape == m.permute(dims=(1, 0)).shape == m.transpose(dim0=0, dim1=1).shape == (3, 2)
+    t = ow.asarray(x)
+    assert t.reshape(3, 2).shape == t.reshape(shape=(3, 2)).shape == (3, 2)
+    for call in (m.reshape, m.permute, t.reshape):
+        with pytest.raises(TypeError, match="missing argument"):
+            call()
+        with pytest.raises(TypeError, match="multiple values"):
+            call(1, 0, **{"dims" if call == m.permute else "shape": (1, 0)})
+        with pytest.raises(TypeError, match="unexpected keyword argument 'dim'"):
+            call(3, 2, dim=1)

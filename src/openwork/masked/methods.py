@@ -65,7 +65,7 @@ def _sequence(values: tuple[Any, ...]) -> Any:
 def _entries(method: str, entries: tuple[Any, ...], named: Any, name: str) -> tuple[Any, ...]:
     """What a method was given by place or by its name; TypeError for both or neither."""
     if (named is None) is not bool(entries):
-        raise TypeError(f"{method}() takes {name} once; got: {entries} and {name}={named}")
+        raise TypeError(f"{method}() {'got multiple values for' if entries else 'missing'} argument {name!r}")
     return entries or (named,)
 
 

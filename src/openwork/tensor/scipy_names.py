@@ -86,7 +86,7 @@ class ScipyNames:
     def reshape(self, *extents: Any, order: str = "C", copy: bool | None = None, shape: Any = None) -> Any:
         """The elements in another shape: a sequence, its extents one by one, or `shape=`; see `openwork.reshape`."""
         if (shape is None) is not bool(extents):
-            raise TypeError(f"reshape() takes a shape once; got: {extents} and shape={shape}")
+            raise TypeError(f"reshape() {'got multiple values for' if extents else 'missing'} argument 'shape'")
         if extents:
             shape = extents[0] if len(extents) == 1 else extents
         return reshape(_me(self), shape, order=order, copy=copy)
