@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import openwork as ow
+from openwork.errors import UnsupportedError
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -54,3 +55,26 @@ def test_merges_of_recorded_values() -> None:
     leaf = a.values.detach().clone().requires_grad_()
     (a.with_values(leaf) * 3 + b).values.sum().backward()
     np.testing.assert_array_equal(leaf.grad.numpy(), np.full(len(leaf), 3.0))
+
+
+@pytest.mark.parametrize("spec", ["csf", "bitmap"])
+def test_merges_in_other_formats(spec: str) -> None:
+    for shape in SHAPES[2:]:
+        d, e = dense(shape, 0), dense(shape, 1)
+        a, b = (ow.asarray(x, format="coo").asformat(spec) for x in (d, e))
+        got = a + b
+        assert got.format == a.format
+        np.testing.assert_array_equal(got.to_numpy(), d + e)
+    a, b = (ow.asarray(dense(SHAPES[0], k) + 1, format="coo").asformat("csf") for k in range(2))
+    assert (a + b).item() == a.item() + b.item()
+
+
+def test_a_kernel_that_is_too_deep_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_deep(*_: Any) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr("openwork.runtime.coiterate.plan.lower_merge", too_deep)
+    a, b = (ow.random((5, 6, 7, 3), 0.3, format="csf", dtype="int16", rng=k) for k in range(2))
+    ow.clear_caches()
+    with pytest.raises(UnsupportedError, match="reshape to fewer dimensions"):
+        _ = a - b

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 
 from .. import settings, tuning
 from ..checked import CHECKED
+from ..errors import UnsupportedError
 from ..integers import integer
 from ..ir.loop import Kernel
 from ..ir.text import parse
@@ -231,7 +232,13 @@ def _from_disk(key: str, build: Callable[[], Kernel]) -> Executable | None:
 
 def _compile(key: str, build: Callable[[], Kernel]) -> Executable:
     begun = time.perf_counter()
-    kernel = build()
+    try:
+        kernel = build()
+    except RecursionError:
+        raise UnsupportedError(
+            "a kernel of so many dimensions, or of an expression so deep, is not compiled"
+            "\n  help: reshape to fewer dimensions, or compute a part of the expression before"
+        ) from None
     code = engine.to_object(emit_checked(kernel) if CHECKED else emit(kernel), CHECKED or engine.is_unoptimised())
     entry = disk.Entry(kernel.name, kernel.params, code)
     disk.write(key, entry)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import tuning
 from ...errors import ShapeError, UnsupportedError
+from ...format import coo
 from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.index import accesses as accesses_of
@@ -24,6 +25,7 @@ from ...runtime import trace
 from ...runtime.coiterate.plan import MergePlan, plan_merge
 from ...runtime.coiterate.prepared import PreparedMerge, prepared_merge
 from ...runtime.coiterate.run import run_merge, run_silently
+from ...runtime.conversion.convert import convert
 from ...runtime.conversion.unit_dims import is_long, with_unit_dims, without_unit_dims
 from ...runtime.float_errors import WarningSource, report
 from ...runtime.formats import resolve_format
@@ -85,9 +87,8 @@ def merge(op: str, a: Tensor, b: Tensor, zero_annihilates: bool = False) -> Tens
 
 def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False) -> Storage:
     """`merge` of storages of one shape."""
-    if len(s.shape) > tuning.LOOP_DIMENSIONS and is_long(s.shape, s.format, t.format):
-        fewer = merge_equal(op, without_unit_dims(s), without_unit_dims(t), zero_annihilates)
-        return with_unit_dims(fewer, s.shape)
+    if len(s.shape) > tuning.LOOP_DIMENSIONS and is_long(s.shape):
+        return _merge_long(op, s, t, zero_annihilates)
     p, q = s._plans, t._plans
     call: PreparedMerge | None = None if p is None or q is None else p.merges.get((op, True, q.number))
     if call is None:
@@ -105,6 +106,16 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
     if not no_warning:
         report(_pair_expression(op), call.schedule.dims, {"A": s, "B": t}, result)
     return result
+
+
+def _merge_long(op: str, s: Storage, t: Storage, zero_annihilates: bool) -> Storage:
+    """`merge` of storages of one shape of many dimensions, without those of extent 1, in COO."""
+    n = len(s.shape)
+    dims, long_coo = tuple(range(n)), coo(n)
+    target = plan_merge(_expression(op, n), {"A": s, "B": t}, {"A": dims, "B": dims}, n, None).schedule.format
+    x, y = (without_unit_dims(x if x.format == long_coo else convert(x, long_coo)) for x in (s, t))
+    merged = with_unit_dims(merge_equal(op, x, y, zero_annihilates), s.shape)
+    return merged if target == long_coo else convert(merged, target)
 
 
 def _pair(op: str, s: Storage, t: Storage, annihilate: bool) -> PreparedMerge:
