@@ -141,7 +141,8 @@ def _bind_operands(
             cast_now = is_alone or (cast_all and ring.dtype == "promote")
             bound[f"T{k}"] = Term(term, _cast(x, scalar) if cast_now else x)
         else:
-            bound[f"T{k}"] = term, cast(x, scalar) if is_alone or cast_all or f"T{k}" in in_sums else x
+            cast_now = is_alone or cast_all or f"T{k}" in in_sums or ring.dtype == "bool"
+            bound[f"T{k}"] = term, cast(x, scalar) if cast_now else x
     return bound
 
 
