@@ -125,7 +125,8 @@ class Rows:
         """Run a kernel over the rows, in ranges of about equal numbers of elements."""
         values = bare(self.values) if is_torch(self.values) else self.values
         scalar = scalar_of(values)
-        fill = full(1, scalar, self.fill, values)
+        with outside():
+            fill = full(1, scalar, self.fill, values)
         dense, nothing = self.pos is None, np.zeros(1, np.int64)
         pos, crd = (nothing if x is None else x for x in (self.pos, self.crd))
         long = self._longest() >= 1 << 32
