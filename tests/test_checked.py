@@ -169,7 +169,6 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import json
 import numpy as np, openwork as ow
-from dataclasses import replace
 from openwork.errors import CompilerBug
 from openwork.ir.index_text import parse
 from openwork.runtime.contract import contract
@@ -188,7 +187,7 @@ for text, shape, oracle in (
         want = oracle(np.array(view.owner))
         def run(strides):
             "What a kernel gives of the view, read with these strides."
-            got = contract(stmt, {"A": A._storage, "X": replace(view, strides=strides)}, "f64", view.owner)
+            got = contract(stmt, {"A": A._storage, "X": view._replace(strides=strides)}, "f64", view.owner)
             np.testing.assert_allclose(np.array(got), want)
         run(view.strides)
         for dim, stride in enumerate(view.strides):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from openwork.runtime.prepared import PreparedCall
 
 import openwork as ow
 from openwork.codegen import engine, short_call
@@ -76,30 +75,6 @@ def test_the_same_numbers_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
                 ow.softmax(a, 1).to_numpy(),
                 a.asformat("csc").values,
             )
-        calls = [p.prepared_call for p in a._storage.plans.products.values() if hasattr(p, "prepared_call")]
-        assert calls
-        assert all((p.short is not None) is available for p in calls)
         results.append(out)
     for first, second in zip(*results, strict=True):
         np.testing.assert_array_equal(first, second)
-
-
-def test_long_work_is_not_a_short_call() -> None:
-    a = ow.asarray(np.eye(3), format="csr")
-    for columns, short in ((2, True), (short_call.SHORT, False)):
-        for _ in range(2):
-            a @ np.ones((3, columns))
-        calls = [p.prepared_call for p in a._storage.plans.products.values() if hasattr(p, "prepared_call")]
-        assert (calls[-1].short is not None) is short
-
-
-def test_a_status_is_an_error() -> None:
-    a = ow.asarray(np.eye(3), format="csr")
-    for _ in range(2):
-        a @ np.ones(3)
-    call = next(p for p in a._storage.plans.products.values() if hasattr(p, "prepared_call")).prepared_call
-    assert isinstance(call, PreparedCall)
-    with pytest.raises(MemoryError, match="workspace"):
-        call.end(1)
-    with pytest.raises(CompilerBug, match="status 3"):
-        call.end(3)

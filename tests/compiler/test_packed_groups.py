@@ -21,7 +21,7 @@ from openwork.ir import interpret
 from openwork.ir.index_text import parse
 from openwork.ir.text import parse as parse_loops
 from openwork.nn import prune
-from openwork.runtime import packed_coordinates, single_operand, widths
+from openwork.runtime import packed_coordinates, widths
 
 KINDS = {"f64": "float64", "f32": "float32", "f16": "float16"}
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4, "float16": 1e-2, "complex64": 1e-4}
@@ -247,7 +247,7 @@ def test_operands_that_do_not_lie_side_by_side() -> None:
 def test_a_processor_without_permutations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Integers, so that every order of the sums gives the same."""
     A, dense = matrix(6, 70, 2, 4, "float64")
-    monkeypatch.setattr(single_operand, "permutes", lambda: 0)
+    monkeypatch.setattr("openwork.runtime.plan.permutes", lambda: 0)
     x = np.arange(280.0)
     np.testing.assert_array_equal(A @ x, dense @ x)
 

@@ -17,7 +17,7 @@ from openwork.ops.products.spgemm import spgemm
 from openwork.ops.products.subscripts import parse_subscripts
 from openwork.ops.products.tensor_products import kron, outer, tensordot, vecdot
 from openwork.runtime import private_accumulators as overlap
-from openwork.runtime import single_operand as drive
+from openwork.runtime import program as drive
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import single_chain
 from openwork.runtime.contraction import spgemm as spgemm_module

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import openwork as ow
-from openwork.runtime import single_operand as drive
+from openwork.runtime import program as drive
 from openwork.runtime.launch import outer_range, work_bounds
 
 ROWS, COLS, NSE = 10, 12, 50

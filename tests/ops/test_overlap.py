@@ -11,7 +11,7 @@ from matrix import dense_array, same, tensor
 
 import openwork as ow
 from openwork.runtime import private_accumulators as overlap
-from openwork.runtime import single_operand as drive
+from openwork.runtime import program as drive
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import single_chain
 from openwork.storage.exact import check_indices

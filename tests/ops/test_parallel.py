@@ -9,7 +9,7 @@ import pytest
 from matrix import dense_array, same, tensor
 
 import openwork as ow
-from openwork.runtime import single_operand as drive
+from openwork.runtime import program as drive
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_which_kernels_are_cut() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128"])
 @pytest.mark.parametrize("spec", ["csr", "coo", "dcsr", "csc", "ell(120)", "(i, j) -> (i : dense, j - i : compressed)"])
 def test_long_fibres_are_taken_in_lanes(spec: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive, "LONG_FIBRE", 0)
+    monkeypatch.setattr("openwork.runtime.operand_type.LONG_FIBRE", 0)
     array = dense_array((30, 120), dtype=dtype)
     x, z = dense_array((120,), 1, dtype, density=1), dense_array((30,), 2, dtype, density=1)
     t = tensor(array, spec)

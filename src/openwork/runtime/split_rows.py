@@ -129,7 +129,11 @@ def split_row(bound: Bound, row: int, out: Strided | Storage) -> RowPieces | Non
     piece_rows = _rows(driver, dim, np.linspace(int(pos[row]), int(pos[row + 1]), PIECES + 1).astype(pos.dtype))
     piece_results = _piece_results(stmt.lhs.indices, index, out, piece_rows)
     dense = plan.form.accesses
-    if piece_results is None or any(_unit(plan, a) == index for a in dense):
+    if (
+        piece_results is None
+        or any(_unit(plan, a) == index for a in dense)
+        or _is_innermost(plan, index, piece_results)
+    ):
         return None
     views = [_repeated(view, a, index) for a, view in zip(dense, bound.views, strict=True)]
     pieces = replace(bound, storage=piece_rows, views=views, extents={**bound.extents, index: PIECES})
@@ -171,6 +175,14 @@ def _piece_results(
     return out._replace(
         shape=shape, strides=tuple(size if i == index else s for i, s in zip(lhs, out.strides, strict=True))
     )
+
+
+def _is_innermost(plan: Plan, index: str, piece_results: Strided | Storage) -> bool:
+    """Whether the kernel takes a result of several dimensions to be contiguous along the index, as pieces are not."""
+    unit = plan.output.unit
+    if isinstance(piece_results, Storage) or unit is None or len(piece_results.shape) < 2:
+        return False
+    return plan.form.out[unit] == index
 
 
 def _repeated(view: Strided, access: Access, index: str) -> Strided:
@@ -216,7 +228,9 @@ class LongRows:
     ) -> LongRows | None:  # fmt: skip
         """The launch on the rows between the bounds; None where none of them is long, or one cannot be split."""
         schedule = bound.plan.schedule
-        if not schedule.parallel or schedule.sliced is not None:
+        form = bound.plan.form
+        sums_nothing = not bound.plan.output.shared and set(form.at) <= set(form.out)
+        if not schedule.parallel or schedule.sliced is not None or sums_nothing:
             return None
         rows = long_rows(bound.storage, threads)
         split = [split_row(bound, row, out) for row in rows]
