@@ -20,7 +20,8 @@ def path_of(given: object, operation: str, url: bool = False) -> str:
     if isinstance(text, bytes):
         raise TypeError(f"{operation}: expected a path as text; got: bytes\n  help: os.fsdecode(path)")
     if not isinstance(text, str):
-        raise TypeError(f"{operation}: expected a path; got: {type(given).__name__}\n  help: a str or a pathlib.Path")
+        remedy = "write(path, t)" if operation == "write" else "a str or a pathlib.Path"
+        raise TypeError(f"{operation}: expected a path; got: {type(given).__name__}\n  help: {remedy}")
     if "\0" in text:
         raise ValueError(f"{operation}: a path with a NUL character at {text.index(chr(0))}: {text[:80]!r}")
     try:
