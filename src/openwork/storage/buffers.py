@@ -165,7 +165,10 @@ def _bf16_bits() -> np.dtype[Any]:
 
 
 def host_values(x: Array) -> np.ndarray[Any, Any]:
-    """`x` as a NumPy array to compute with, detached: its memory, of bfloat16 without ml_dtypes a copy in float32."""
+    """`x` as a NumPy array to compute with, detached: its memory, of bfloat16 without ml_dtypes a copy in float32,
+    of torch's lazy conjugates and negatives a copy."""
+    if is_torch(x) and (x.is_conj() or x.is_neg()):
+        x = x.resolve_conj().resolve_neg()
     if is_torch(x) and scalar_of(x) == "bf16" and _bf16_bits().kind == "V":
         x = bare(x, all_of_batch=True).float()
     return to_numpy(x, detach=True)
