@@ -110,7 +110,7 @@ def test_other_threads_have_their_own(spec: str, name: str, monkeypatch: pytest.
         for factor in (1, 2):
             got = call(a * factor, X * factor, Z, ow)
             np.testing.assert_array_equal(dense(got), dense(call(array * factor, X * factor, Z, np)))
-    assert {p.threads for p in programs(a).values()} == {1}
+        assert {p.threads for p in programs(a).values()} == {threads}
 
 
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dia"])
