@@ -1,4 +1,4 @@
-"""A plan, a structure and the shapes of dense operands -> a program: all that is left to do is to launch it.
+"""A plan, a structure and the shapes of dense operands -> a program: the kernel's words and ranges, to be launched.
 
 This is the symbolic phase: the ranges that run side by side, long rows that are cut, private accumulators. A program
 holds no address: each launch asks the arrays that it is given. A structure keeps its programs in one slot.
