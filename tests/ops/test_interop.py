@@ -296,7 +296,7 @@ def test_torch_uncoalesced():
     assert not t.is_coalesced()
     assert t.nse == 3
     assert torch.equal(t.to_dense(), given.to_dense())
-    assert t.indices().data_ptr() == given._indices().data_ptr()
+    assert t._indices().data_ptr() == given._indices().data_ptr()
     c = t.coalesce()
     assert c.is_coalesced()
     assert c.nse == 2
