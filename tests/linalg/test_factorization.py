@@ -136,7 +136,7 @@ def test_auto_finds_out() -> None:
     cases = {
         "cholesky": definite,
         "ldl": sp.csr_array(definite + sp.diags_array(-1.9 * definite.diagonal() * (np.arange(n) == 7))),
-        "lu": matrix("lu", "float64", n),
+        "lu": sp.csr_array(definite + 0.3 * sp.triu(definite, 1)),
     }
     b = np.ones(n)
     for kind, A in cases.items():
@@ -148,6 +148,42 @@ def test_auto_finds_out() -> None:
     assert F.kind == "ldl"
     np.testing.assert_allclose(definite @ F(b), -b, atol=1e-9)
     assert linalg.factorized(ow.asarray(definite[:50][:, :50])).kind == "superlu"
+
+
+def test_what_superlu_ends_on_is_an_error_of_linear_algebra() -> None:
+    # many equal rows and empty ones, on which SuperLU's panels fail instead of finding a zero pivot
+    rng = np.random.default_rng(0)
+    row, col = rng.integers(0, 2000, (2, 2600))
+    A = sp.csr_array((np.ones(2600), (row, col)), (3000, 3000))
+    for kind in ("superlu", "lu", "auto"):
+        with pytest.raises(np.linalg.LinAlgError, match="singular"):
+            linalg.factorized(ow.asarray(A), kind)
+
+
+def test_structures_far_from_symmetric_go_to_superlu() -> None:
+    rng = np.random.default_rng(8)
+    A = sp.csr_array(sp.triu(sp.random_array((1700, 1700), density=0.001, rng=rng)) + 3 * sp.eye_array(1700))
+    assert linalg.factorized(ow.asarray(A)).kind == "superlu"
+    b = np.ones(1700)
+    np.testing.assert_allclose(A @ linalg.factorized(ow.asarray(A), "lu")(b), b)
+
+
+def test_pardiso() -> None:
+    pytest.importorskip("pypardiso")
+    b = np.cos(np.arange(600.0)).reshape(300, 2)
+    for kind in KINDS:
+        A = matrix(kind, "float64")
+        F = linalg.factorized(ow.asarray(A), "pardiso")
+        assert F.kind == "pardiso"
+        for trans, M in (("N", A), ("T", A.T), ("H", A.T)):
+            np.testing.assert_allclose(F.solve(b, trans), np.linalg.solve(M.toarray(), b), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(F.update(2 * A.data)(b), np.linalg.solve(2 * A.toarray(), b), rtol=1e-9, atol=1e-12)
+        with pytest.raises(UnsupportedError, match="no determinant"):
+            F.logdet()
+    with pytest.raises(UnsupportedError, match="pypardiso takes float64"):
+        linalg.factorized(ow.asarray(matrix("lu", "complex128")), "pardiso")
+    with pytest.raises(np.linalg.LinAlgError, match="pardiso"):
+        linalg.factorized(ow.asarray(sp.csr_array(np.diag([1.0, 0.0, 2.0]))), "pardiso")
 
 
 def test_auto_goes_to_superlu_where_static_pivots_are_not_enough() -> None:
@@ -218,6 +254,27 @@ def test_singular_matrices_name_a_row(kind: str) -> None:
         linalg.factorized(ow.asarray(A), kind)
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         linalg.factorized(ow.asarray(A))
+
+
+@pytest.mark.parametrize("kind", ["ldl", "lu"])
+def test_empty_and_dependent_rows_are_refused(kind: str) -> None:
+    A = sp.lil_array(grid(9, 9))
+    A[40, :] = 0
+    A[:, 40] = 0
+    for matrix_ in (A, sp.lil_array(sp.block_diag([grid(4, 4), np.ones((40, 40)), grid(5, 3)]))):
+        with pytest.raises(np.linalg.LinAlgError, match="singular"):
+            linalg.factorized(ow.asarray(sp.csr_array(matrix_)), kind)
+
+
+@pytest.mark.parametrize("kind", ["ldl", "lu"])
+def test_badly_scaled_matrices_are_not_singular(kind: str) -> None:
+    A = matrix(kind, "float64", 80)
+    d = np.exp(np.linspace(-30, 30, 80))
+    for S in (d, 1 / d):
+        B = sp.csr_array(sp.diags_array(S) @ A @ sp.diags_array(S))
+        F = linalg.factorized(ow.asarray(B), kind)
+        b = B @ (1 / S)
+        np.testing.assert_allclose(F(b) * S, np.ones(80), rtol=1e-6)
 
 
 def test_rows_are_exchanged_for_a_zero_diagonal() -> None:

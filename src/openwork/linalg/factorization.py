@@ -14,12 +14,14 @@ from ..runtime.gradient_hook import rule, tracked
 from ..storage.buffers import as_array, numpy_dtype, to_numpy
 from ..storage.structure import keep
 from ..tensor.tensor import Tensor
+from .direct_solver.graph import adjacency
 from .direct_solver.ordering import METHODS
 from .direct_solver.solvers import Multifrontal, symbolic_phase
 from .direct_solver.symbolic import Symbolic
-from .direct_solver.systems import Rows, completed, coordinates, mirror, rows_of
+from .direct_solver.systems import Rows, completed, coordinates, equilibrated, mirror, rows_of
 from .inverse import InverseOperator, check_transposition
 from .operands import solve_scalar, square, value_buffers
+from .pardiso import Pardiso
 from .preconditioners import finite
 from .superlu import SuperLU
 
@@ -27,13 +29,13 @@ __all__ = ["Factorization", "factorized"]
 
 Array = np.ndarray[Any, Any]
 
-KINDS = ("auto", "cholesky", "ldl", "lu", "superlu")
+KINDS = ("auto", "cholesky", "ldl", "lu", "superlu", "pardiso")
 OURS = ("cholesky", "ldl", "lu")
 COLUMNS = 64
 """Columns of an inverse that are computed at a time."""
 SMALL = 1500
 """Rows below which SuperLU, which has no symbolic phase of its own, takes less time."""
-REFINEMENTS = {"cholesky": 0, "ldl": 3, "lu": 3, "superlu": 0}
+REFINEMENTS = {"cholesky": 0, "ldl": 3, "lu": 3, "superlu": 0, "pardiso": 1}
 SINGLE_REFINEMENTS = 20
 
 
@@ -225,6 +227,8 @@ class Factorization(InverseOperator):
         _, ordering, _, single = self._asked
         if kind == "superlu":
             return SuperLU(self._rows, self.scalar, self._options)
+        if kind == "pardiso":
+            return Pardiso(self._rows, self.scalar)
         scalar = {"f64": "f32", "c128": "c64"}.get(self.scalar, self.scalar) if single else self.scalar
         return Multifrontal(self._rows, kind, scalar, lambda match: self._symbolic(match, ordering))
 
@@ -244,18 +248,33 @@ class Factorization(InverseOperator):
         _, _, refine, single = self._asked
         default = SINGLE_REFINEMENTS if single else REFINEMENTS[solver.kind]
         self._factors, self._sizes = solver, None
-        if isinstance(solver, Multifrontal) and default:
+        if default:
             self.refine = default
-            b = np.cos(np.arange(float(self._rows.n)))[:, None].astype(self.dtype)
-            with np.errstate(all="ignore"):
-                error = self._error(b, self._solve(b, "N"), "N")
-            if not error <= np.finfo(self.dtype).eps ** 0.6:
+            error = self._probe()
+            if not error <= np.finfo(self.dtype).eps ** 0.75:
+                small = ""
+                if isinstance(solver, Multifrontal):
+                    small = f"{solver.replaced} pivots are too small, the one of row {solver.suspect()} among them; "
                 raise np.linalg.LinAlgError(
-                    f"the matrix is singular, or nearly, for factors of kind {solver.kind!r}: {solver.replaced} pivots "
-                    f"are too small, the one of row {solver.suspect()} among them; the error is {error:.1e}"
+                    f"the matrix is singular, or nearly, for factors of kind {solver.kind!r}: {small}the error is "
+                    f"{error:.1e}"
                     "\n  help: kind='superlu' exchanges rows freely; lsqr(A, b) gives the least-squares solution"
                 )
         self.refine = default if refine is None else refine
+
+    def _probe(self) -> float:
+        """The backward error of a solution whose right side has the sizes of the rows; inf where it is beyond all size.
+
+        In scales in which the matrix's elements are at most 1, a solution that is larger than its right side by the
+        inverse of the rounding error is one of a singular matrix.
+        """
+        scales = getattr(self._factors, "scales", None) or equilibrated(self._rows, False)
+        row, col = (scales[1], scales[0]) if self._rows.turned else scales[:2]
+        b = (np.cos(np.arange(float(self._rows.n))) / row)[:, None].astype(self.dtype)
+        with np.errstate(all="ignore"):
+            x = self._solve(b, "N")
+            growth = np.max(np.abs(x[:, 0]) / col)
+            return self._error(b, x, "N") if growth < 0.1 / np.finfo(self.dtype).eps else np.inf
 
     def _error(self, right: Array, x: Array, trans: str) -> float:
         """The componentwise backward error of a solution, the largest of all columns.
@@ -298,6 +317,8 @@ def _candidates(rows: Rows) -> list[str]:
     if rows.n < SMALL:
         return ["superlu"]
     mirrored = mirror(rows)
+    if mirrored is None and _symmetry(rows) < 0.3:
+        return ["superlu", "lu"]
     if mirrored is None or not mirrored.is_hermitian(rows.values):
         return ["lu", "superlu"]
     row = np.repeat(np.arange(rows.n, dtype=rows.crd.dtype), np.diff(rows.pos))
@@ -305,6 +326,14 @@ def _candidates(rows: Rows) -> list[str]:
     on = row == rows.crd
     diagonal[row[on]] = rows.values.real[on]
     return ["cholesky", "ldl", "superlu"] if bool(np.all(diagonal > 0)) else ["ldl", "superlu"]
+
+
+def _symmetry(rows: Rows) -> float:
+    """The share of the elements beside the diagonal whose mirror images are stored too."""
+    row, col = coordinates(rows)
+    beside = int(np.count_nonzero(row != col))
+    pairs = len(adjacency(rows.pos, rows.crd).crd) // 2
+    return 2 * (beside - pairs) / max(beside, 1)
 
 
 def factorized(
@@ -318,8 +347,9 @@ def factorized(
     ----------
     a : Tensor, shape (n, n), any format
     kind : "cholesky" of a Hermitian positive definite matrix and "ldl" of an indefinite one: the lower triangle is
-        read; "lu"; "superlu", SciPy's; "auto" finds out: a Hermitian matrix is tried by "cholesky" and "ldl", others
-        by "lu", small ones and those for which static pivots are not enough go to SuperLU
+        read; "lu"; "superlu", SciPy's; "pardiso", MKL's by pypardiso, float64 alone; "auto" finds out: a Hermitian
+        matrix is tried by "cholesky" and "ldl", others by "lu", small ones and those for which static pivots are not
+        enough go to SuperLU, and so do those whose structure is far from symmetric
     ordering : "auto", the name of a method of `ordering`, or an order
     refine : steps of iterative refinement of each solution at most; by default 3 of "ldl" and "lu", 0 else
     precision : "single" computes factors of half the size, and refines solutions with residuals of full precision

@@ -144,6 +144,11 @@ class LU(InverseOperator):
 
 
 def _singular_error(shape: tuple[int, ...], error: Exception) -> Exception:
+    if "failed to factorize" in str(error):
+        return np.linalg.LinAlgError(
+            f"SuperLU ends on the matrix of shape {shape}, as on some that are structurally singular: {error}"
+            "\n  help: kind='lu' of factorized() says more; lsqr(A, b) gives the least-squares solution"
+        )
     if "singular" not in str(error).lower():
         return error
     return np.linalg.LinAlgError(

@@ -12,7 +12,7 @@ from ...storage.buffers import numpy_dtype, scalar_of
 from .blas import one_thread
 from .fronts import REALS, factor_kernel
 from .substitution import substitution_kernel
-from .symbolic import Symbolic
+from .symbolic import Entries, Symbolic
 
 __all__ = ["Factors"]
 
@@ -33,10 +33,10 @@ _SUBSTITUTIONS: dict[tuple[str, str], tuple[tuple[str, bool, str, str, str, str]
 class Factors:
     """Factors of a matrix whose rows and columns are ordered alike; `factor` computes them, again for each values.
 
-    source, target : where the matrix's values go (`Symbolic.entries`)
+    entries : where the matrix's values go
     """
 
-    def __init__(self, symbolic: Symbolic, kind: str, scalar: str, entries: Any) -> None:
+    def __init__(self, symbolic: Symbolic, kind: str, scalar: str, entries: Entries) -> None:
         self.symbolic, self.kind, self.scalar, self.entries = symbolic, kind, scalar, entries
         self.dtype = numpy_dtype(scalar)
         panels = 2 if kind == "lu" else 1
@@ -55,7 +55,7 @@ class Factors:
         executable, routines = factor_kernel(self.kind, scalar_of(s.order), self.scalar, scalar_of(values))
         work = np.empty(plan.work, self.dtype)
         nodes = s.nodes
-        words = [
+        words: list[Any] = [
             nodes.first, s.row_pos, s.place, s.inside, nodes.head, nodes.next, s.panel_at, plan.update_at, e.pos,
             e.source, e.target, e.turned, values, self.values, work, self.info,
         ]  # fmt: skip
@@ -87,18 +87,13 @@ class Factors:
 
     def solve(self, right: Array, trans: str = "N") -> Array:
         """Solutions of right sides (n,) or, by columns, (n, c), in the order of elimination; in place."""
-        if trans == "H" or (trans == "T" and self.kind != "lu"):
-            if self.scalar in REALS or trans == "H":
-                inner = "T" if self.kind == "lu" else "N"
-                if self.scalar not in REALS or (trans == "H" and self.kind != "lu"):
-                    return self.solve(right, inner)
-                np.conjugate(right, out=right)
-                self.solve(right, inner)
-                return np.conjugate(right, out=right)
-            trans = "N"
-        for step in _SUBSTITUTIONS[self.kind, trans]:
+        symmetric = self.kind != "lu"
+        conjugated = self.scalar in REALS and trans == ("T" if symmetric else "H")
+        if conjugated:
+            np.conjugate(right, out=right)
+        for step in _SUBSTITUTIONS[self.kind, "N" if symmetric or trans == "N" else "T"]:
             self._substitute(right, *step)
-        return right
+        return np.conjugate(right, out=right) if conjugated else right
 
     def _substitute(
         self, x: Array, step: str, second: bool, uplo: str, op: str, diag: str, below: str
@@ -113,16 +108,11 @@ class Factors:
             letters = [ord(adjoint.get(w, w)) for w in (uplo, op, diag, below)]
             words = [
                 s.nodes.first, s.row_pos, s.rows, s.panel_at, self.values, self.pivots, x.reshape(-1, order="F"), n, c,
-                count, int(s.nodes.below.max(initial=0)), int(self.kind != "cholesky" and self._swaps(step, uplo)),
+                count, int(s.nodes.below.max(initial=0)), int(self.kind != "cholesky" and uplo == "L"),
                 s.stored if second else 0, *letters, *routines,
             ]  # fmt: skip
         with one_thread():
             executable.run_sized(s.stored * c, executable.pack(words))
-
-    @staticmethod
-    def _swaps(step: str, uplo: str) -> bool:
-        """Whether rows are exchanged at a step: P stands beside L."""
-        return uplo == "L"
 
     def diagonal(self, panels: Array | None = None) -> Array:
         """The diagonal of the triangular factor that has one other than ones, or of D, in the order of elimination.
