@@ -453,14 +453,12 @@ def test_other_formats_take_memory_for_a_range(tmp_path: Path, monkeypatch: pyte
         found = call(t)
         assert found.format == right.format, name
         np.testing.assert_allclose(found.to_numpy(), right.to_numpy(), err_msg=name)
-        taken = []
-        for _ in range(2):  # a table of plans may grow in one of them
-            tracemalloc.start()
-            found = call(t)
-            now, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-            taken.append(peak - 3 * now)
-        assert min(taken) < t.nbytes / 4, (name, taken, t.nbytes)
+        tracemalloc.start()
+        found = call(t)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        beside = peak - 3 * found.nbytes  # objects of some 60 kB for the calls of all ranges, whatever the file's size
+        assert beside < t.nbytes / 2, (name, beside, t.nbytes)
 
 
 def test_verify_in_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
