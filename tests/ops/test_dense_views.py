@@ -18,6 +18,7 @@ FORMATS = ("csr", "csc", "coo", "csf", "bsr(4, 4)", "dia", "bitmap", "ell(64)")
 WAYS = (*LAYOUTS, *REPEATED)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", FORMATS)
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices(name: str, spec: str) -> None:
