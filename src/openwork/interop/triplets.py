@@ -155,8 +155,12 @@ def to_triplets(t: Tensor, names: Sequence[str] | None = None, library: str = "p
     if library not in _LIBRARIES:
         raise ValueError(f"to_triplets: library must be {', '.join(map(repr, _LIBRARIES))}; got {library!r}")
     columns_of = [f"i{d}" for d in range(t.ndim)] + ["value"] if names is None else [*names]
-    if any(not isinstance(n, str) for n in columns_of):
-        raise TypeError(f"to_triplets: names of columns are texts; got: {type(columns_of[0]).__name__}")
+    other = next((n for n in columns_of if not isinstance(n, str)), None)
+    if other is not None:
+        raise TypeError(
+            f"to_triplets: names of columns are texts; got: {type(other).__name__}"
+            '\n  help: names=["row", "column", "value"], one for each dimension and one for the values'
+        )
     if not t.ndim or len(columns_of) != t.ndim + 1 or len({*columns_of}) != len(columns_of):
         raise ShapeError(
             f"to_triplets: names {columns_of} for a tensor of shape {t.shape}\n  expected: one for each dimension, and"
