@@ -80,8 +80,8 @@ def test_nothing_public_changed_unseen(update_golden: bool) -> None:
 
 
 MANY = {
-    "*arrays", "*arrays_and_dtypes", "*axes", "*expressions", "*extents", "*operands", "*place", "*shape", "*shapes", "*sizes",
-    "explain(*args)", "evaluate(**tensors)",
+    "*arrays", "*arrays_and_dtypes", "*axes", "*coordinates", "*expressions", "*extents", "*operands", "*place", "*shape", "*shapes",
+    "*sizes", "explain(*args)", "evaluate(**tensors)",
 }  # fmt: skip
 """Arguments of which there may be any number, all of one kind."""
 OWN = [m for m in MODULES if "compat" not in m]  # those have the signatures of SciPy and pydata/sparse

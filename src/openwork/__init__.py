@@ -62,6 +62,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "codegen.notice": ("get_compile_notice", "set_compile_notice"),
     "codegen.pool": ("get_num_threads", "set_num_threads"),
     "io": ("convert", "open", "read", "write"),
+    "linalg.assembly": ("Assembler", "assembler"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
     "interop.constructors": ("assemble",),
     "interop.layouts": (
