@@ -27,6 +27,8 @@ from ..ir import ops
 from ..ir.loop import (
     Alloc,
     Assign,
+    Atomic,
+    Barrier,
     Call,
     Expr,
     For,
@@ -34,9 +36,11 @@ from ..ir.loop import (
     Kernel,
     Let,
     Load,
+    Local,
     Mut,
     Prefetch,
     Return,
+    Shuffle,
     Stmt,
     Store,
     Var,
@@ -157,7 +161,7 @@ class _Pass:
                 return (Alloc(buffer, scalar, self.expr(size, values), zeroed),)
             case Prefetch(buffer, index):
                 return (Prefetch(buffer, self.expr(index, values)),)
-            case Call():
+            case Call() | Local() | Atomic() | Shuffle() | Barrier():
                 return (map_stmt(stmt, lambda e: self.expr(e, values), lambda b: b),)
             case Return(status):
                 return (Return(self.expr(status, values)),)
@@ -240,7 +244,8 @@ def _read(body: Body) -> frozenset[str]:
                 elif isinstance(e, Load):
                     names.add(e.buffer)
     allocated = {s.buffer for s in statements(body) if isinstance(s, Alloc)}
-    names.update(s.buffer for s in statements(body) if isinstance(s, Store | Prefetch) and s.buffer not in allocated)
+    touched = [s.buffer for s in statements(body) if isinstance(s, Store | Prefetch | Atomic)]
+    names.update(name for name in touched if name not in allocated)
     return frozenset(names)
 
 

@@ -41,7 +41,7 @@ from .printer import show
 from .types import Type, itemsize
 from .values import fit, int_range
 
-__all__ = ["evaluate", "run"]
+__all__ = ["Machine", "evaluate", "memory", "number", "run"]
 
 Array = np.ndarray[Any, Any]
 _Code = Callable[[], Value]
@@ -59,15 +59,15 @@ def run(kernel: Kernel, args: Mapping[str, Any], lo: int | None = None, hi: int 
 
     Raises CompilerBug when an offset is out of bounds, or an argument has the wrong type.
     """
-    machine = _Machine(kernel.name)
+    machine = Machine(kernel.name)
     if set(args) != {p.name for p in kernel.params}:
         expected = ", ".join(p.name for p in kernel.params)
         raise CompilerBug(f"interpreter: {kernel.name} takes {expected}; got {', '.join(args)}")
     for param in kernel.params:
         if isinstance(param, Buffer):
-            machine.buffers[param.name] = _memory(param, args[param.name])
+            machine.buffers[param.name] = memory(param, args[param.name])
         else:
-            machine.names[param.name] = DTYPES[param.scalar](fit(_number(args[param.name]), param.scalar))
+            machine.names[param.name] = DTYPES[param.scalar](fit(number(args[param.name]), param.scalar))
     if kernel.ranged:
         if lo is None or hi is None:
             raise CompilerBug(f"interpreter: {kernel.name} is ranged; give lo and hi")
@@ -79,17 +79,18 @@ def run(kernel: Kernel, args: Mapping[str, Any], lo: int | None = None, hi: int 
 
 def evaluate(expr: Expr, names: Mapping[str, Any] | None = None) -> Value:
     """The value of an expression without loads; `names` gives the variables."""
-    machine = _Machine("expression")
+    machine = Machine("expression")
     machine.names.update(names or {})
     with np.errstate(all="ignore"):
         return machine.expr(expr)()
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
+    """A number of NumPy's as one of Python's."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _memory(param: Buffer, array: Any) -> Array:
+def memory(param: Buffer, array: Any) -> Array:
     """The array as the interpreter keeps it: a view of the caller's memory."""
     if not isinstance(array, np.ndarray) or array.ndim != 1:
         raise CompilerBug(f"interpreter: buffer {param.name!r} needs a 1-D array, got {type(array).__name__}")
@@ -110,7 +111,7 @@ def _lazy(op: str, codes: list[_Code]) -> _Code:
     return lambda: np.bool_(first() or second())
 
 
-class _Machine:
+class Machine:
     """A tree of loop IR -> closures over the names and buffers, made once, then run."""
 
     def __init__(self, kernel: str) -> None:
@@ -215,6 +216,7 @@ class _Machine:
             case Return(status):
                 code = self.expr(status)
                 return lambda: int(code())
+        raise CompilerBug(f"interpreter: kernel {self.kernel!r} has no grid, and says\n  {show(stmt)}")
 
     def _call(self, function: str, args: tuple[Expr, ...], node: Stmt) -> _Step:
         codes = [self.expr(a.index if isinstance(a, Load) else a) for a in args]

@@ -17,7 +17,14 @@ Grammar (the printed form is a subset of Python and parses back, see `ir.text`):
             | prefetch(NAME, expr)                   Prefetch: a hint, never a fault
             | call(NAME, expr, ...)                  Call: a C function of pointers, as BLAS's are
             | return expr                            Return: leave with a status, 0 is success
+            | NAME : scalar [ n ] = local            Local: memory that the items of a group share
+            | atomic(OP, NAME [ expr ], expr)        Atomic: NAME[i] = OP(NAME[i], v) in one step
+            | NAME = shuffle(expr, n)                Shuffle: the value of the item n lanes away, by exclusive or
+            | barrier()                              Barrier: every item of the group has come here
     expr   := Const | Var | NAME [ expr ] (Load) | vload(NAME, expr, lanes) | op(expr, ...) | type(expr) (Cast)
+
+The last four, and the variables `group`, `groups` and `item`, are of the device form: a kernel with a grid, which runs
+once for each item of each group (`# grid of 64, subgroups of 16` behind its head). It names no vendor.
 
 Guarantees: offsets and loop variables are i64; a name is bound once per scope; nothing aliases. All mutable
 buffers are distinct from all others, which is what lets the emitter say `noalias`.
@@ -32,26 +39,33 @@ from operator import is_
 from .types import I64, Type
 
 __all__ = [
+    "ATOMICS",
+    "GRID_VARIABLES",
     "HI",
     "LO",
     "Alloc",
     "Assign",
+    "Atomic",
+    "Barrier",
     "Buffer",
     "Call",
     "Cast",
     "Const",
     "Expr",
     "For",
+    "Grid",
     "If",
     "Kernel",
     "Let",
     "Load",
+    "Local",
     "Mut",
     "Op",
     "Param",
     "Prefetch",
     "Return",
     "Scalar",
+    "Shuffle",
     "Stmt",
     "Store",
     "Var",
@@ -200,7 +214,43 @@ class Return:
     status: Expr
 
 
-Stmt = Let | Mut | Assign | Store | For | While | If | Alloc | Prefetch | Call | Return
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A buffer of `size` elements for each group, at the kernel's top level, not initialised."""
+
+    buffer: str
+    scalar: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """`buffer[index] = op(buffer[index], value)`, which no other item's atomic on the element comes between."""
+
+    op: str
+    buffer: str
+    index: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Bind `name` to the value in the item of the same subgroup whose lane is this one's, exclusive or `mask`.
+
+    All items of the subgroup come here together."""
+
+    name: str
+    value: Expr
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """A place that all items of a group reach before any goes on; what they wrote before is seen after it."""
+
+
+OfDevice = Local | Atomic | Shuffle | Barrier
+Stmt = Let | Mut | Assign | Store | For | While | If | Alloc | Prefetch | Call | Return | OfDevice
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +274,18 @@ Param = Buffer | Scalar
 
 
 @dataclass(frozen=True, slots=True)
+class Grid:
+    """The items of each group, and of each subgroup, whose items run together; both powers of two."""
+
+    items: int
+    subgroup: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A function over buffers. When `ranged`, the variables `lo` and `hi` (i64) bound its outermost loop
     and the caller may run disjoint ranges in parallel. `reassociate` allows floating-point sums and products
-    in any order."""
+    in any order. One with a `grid` is in the device form."""
 
     name: str
     params: tuple[Param, ...]
@@ -235,6 +293,7 @@ class Kernel:
     ranged: bool = False
     reassociate: bool = False
     notes: tuple[str, ...] = field(default=(), compare=False)
+    grid: Grid | None = None
 
 
 def map_expr(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
@@ -253,3 +312,7 @@ def map_expr(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
 
 LO = Var("lo", I64)
 HI = Var("hi", I64)
+GRID_VARIABLES = ("group", "groups", "item")
+"""The number of the group, that of all groups, and of the item in its group: visible in a kernel with a grid."""
+ATOMICS = ("add", "mul", "min", "max", "and", "or")
+"""The operations of an Atomic, which commute."""

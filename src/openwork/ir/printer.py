@@ -18,6 +18,8 @@ from . import ops
 from .loop import (
     Alloc,
     Assign,
+    Atomic,
+    Barrier,
     Buffer,
     Call,
     Cast,
@@ -28,11 +30,13 @@ from .loop import (
     Kernel,
     Let,
     Load,
+    Local,
     Mut,
     Op,
     Param,
     Prefetch,
     Return,
+    Shuffle,
     Stmt,
     Store,
     Var,
@@ -58,9 +62,9 @@ def show(node: Kernel | Stmt | Expr | Iterable[Stmt]) -> str:
             return _kernel(node)
         case Const() | Var() | Load() | Op() | Cast():
             return _expr(node)[0]
-        case Let() | Mut() | Assign() | Store() | For() | While() | If() | Alloc() | Prefetch() | Call() | Return():
-            return "\n".join(_stmt(node))
-    return "\n".join(_block(node))
+        case Iterable():
+            return "\n".join(_block(node))
+    return "\n".join(_stmt(node))
 
 
 def _kernel(kernel: Kernel) -> str:
@@ -70,8 +74,11 @@ def _kernel(kernel: Kernel) -> str:
     if len(head) > 110:
         rows = textwrap.wrap(", ".join(params), 105, break_long_words=False, break_on_hyphens=False)
         head = f"def {kernel.name}(\n        " + "\n        ".join(rows) + "):"
-    if kernel.reassociate:
-        head += "  # reassociate"
+    flags = ["reassociate"] if kernel.reassociate else []
+    if kernel.grid is not None:
+        flags.append(f"grid of {kernel.grid.items}, subgroups of {kernel.grid.subgroup}")
+    if flags:
+        head += f"  # {', '.join(flags)}"
     lines = [*(f"# {note}" for note in kernel.notes), head]
     return "\n".join([*lines, *_indented(kernel.body)])
 
@@ -118,6 +125,14 @@ def _stmt(stmt: Stmt) -> list[str]:
             return [f"call({', '.join((function, *(show(a) for a in args)))})"]
         case Return(status):
             return [f"return {_offset(status)}"]
+        case Local(buffer, scalar, length):
+            return [f"{buffer}: {scalar}[{length}] = local"]
+        case Atomic(name, buffer, index, value):
+            return [f"atomic({name}, {buffer}[{_offset(index)}], {show(value)})"]
+        case Shuffle(name, value, mask):
+            return [f"{name} = shuffle({show(value)}, {mask})"]
+        case Barrier():
+            return ["barrier()"]
 
 
 def _if(word: str, stmt: If) -> list[str]:

@@ -14,6 +14,8 @@ from ..errors import CompilerBug
 from .loop import (
     Alloc,
     Assign,
+    Atomic,
+    Barrier,
     Call,
     Cast,
     Const,
@@ -23,10 +25,12 @@ from .loop import (
     Kernel,
     Let,
     Load,
+    Local,
     Mut,
     Op,
     Prefetch,
     Return,
+    Shuffle,
     Stmt,
     Store,
     Var,
@@ -142,6 +146,12 @@ def map_stmt(stmt: Stmt, visit: Callable[[Expr], Expr], descend: Callable[[Body]
             return Call(function, tuple(_reference(a, visit) for a in args))
         case Return(status):
             return Return(visit(status))
+        case Atomic(name, buffer, index, value):
+            return Atomic(name, buffer, visit(index), visit(value))
+        case Shuffle(name, value, mask):
+            return Shuffle(name, visit(value), mask)
+        case Local() | Barrier():
+            return stmt
 
 
 def _reference(arg: Expr, visit: Callable[[Expr], Expr]) -> Expr:
@@ -155,12 +165,14 @@ def _reference(arg: Expr, visit: Callable[[Expr], Expr]) -> Expr:
 def operands(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions of the statement itself, not of the bodies inside."""
     match stmt:
-        case Let(_, e) | Mut(_, e) | Assign(_, e) | Return(e):
+        case Let(_, e) | Mut(_, e) | Assign(_, e) | Return(e) | Shuffle(_, e, _):
             return (e,)
         case Alloc(_, _, e, _) | Prefetch(_, e) | While(e, _) | If(e, _, _):
             return (e,)
-        case Store(_, index, value):
+        case Store(_, index, value) | Atomic(_, _, index, value):
             return (index, value)
+        case Local() | Barrier():
+            return ()
         case Call(function, args):
             return (Var(function, I64), *args)
         case For(_, lo, hi, _, _, _):
@@ -217,7 +229,7 @@ def _free(body: Iterable[Stmt], bound: frozenset[str], variables: dict[Var, None
         inner = bound | {stmt.name} if isinstance(stmt, For) else bound
         for part in bodies(stmt):
             _free(part, inner, variables)
-        if isinstance(stmt, (Let, Mut)):
+        if isinstance(stmt, (Let, Mut, Shuffle)):
             bound = bound | {stmt.name}
 
 
@@ -227,7 +239,7 @@ def assigned(body: Iterable[Stmt]) -> frozenset[str]:
     for s in statements(body):
         if isinstance(s, Assign):
             names.add(s.name)
-        elif isinstance(s, Store):
+        elif isinstance(s, Store | Atomic):
             names.add(s.buffer)
         elif isinstance(s, Call):
             names.update(a.buffer for a in s.args if isinstance(a, Load))
@@ -261,6 +273,8 @@ def substitute(
                 return (Alloc(renamed[buffer], scalar, size, zeroed),)
             case Prefetch(buffer, index) if buffer in renamed:
                 return (Prefetch(renamed[buffer], index),)
+            case Atomic(_, buffer, _, _) | Local(buffer, _, _) if buffer in renamed:
+                return (replace(stmt, buffer=renamed[buffer]),)
             case Call(function, args) if isinstance(target := values.get(function), Var):
                 return (Call(target.name, args),)
         return None

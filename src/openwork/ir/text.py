@@ -7,13 +7,13 @@
                 acc += A[p] * x[crd[p]]
             y[i] = acc
 
-`lo: i64, hi: i64` as the first parameters make the kernel ranged. `x = e` is a Let where x is new and an Assign
-where x is a Mut (`x: T = e`). A comment after `for` that holds nothing but hints gives the loop's hints, and
-`# reassociate` after `def` sets that flag; comment lines before `def` are the kernel's notes. Also read:
-`vload(A, i, 8)`, `vstore(y, i, v)`, `broadcast(v, 8)`, `prefetch(B, i)`, `call(dgemm, i32(n), A[i])`, `inf`, `nan`,
-`complex(re, im)`,
-`w: i64[n] = zeros` (or `empty`), `a if c else b`, `a <= b < c`, `cast(e, f32)` (a Cast node even where `f32(e)` would
-fold), `const(0.0, f64x8)`. Operands are promoted as `ir.ops.op` says.
+`lo: i64, hi: i64` as the first parameters make the kernel ranged. `x = e` is a Let where x is new and an Assign where
+x is a Mut (`x: T = e`). A comment after `for` that holds nothing but hints gives the loop's hints, and `#
+reassociate` after `def` sets that flag, `# grid of 64, subgroups of 16` makes a kernel of the device form; comment
+lines before `def` are the kernel's notes. Also read: `vload(A, i, 8)`, `vstore(y, i, v)`, `broadcast(v, 8)`,
+`prefetch(B, i)`, `call(dgemm, i32(n), A[i])`, `inf`, `nan`, `complex(re, im)`, `w: i64[n] = zeros` (or `empty`), `a
+if c else b`, `a <= b < c`, `cast(e, f32)` (a Cast node even where `f32(e)` would fold), `const(0.0, f64x8)`. Operands
+are promoted as `ir.ops.op` says.
 
 Substitutions replace names of types (`T="f64"`), of operations (`OP="max"`), lane counts (`W="8"`), and, where
 nothing of that name is bound, whole expressions (`fill="0.0"`).
@@ -31,20 +31,26 @@ from collections.abc import Iterable, Mapping
 from ..errors import CompilerBug
 from . import ops
 from .loop import (
+    GRID_VARIABLES,
     Alloc,
     Assign,
+    Atomic,
+    Barrier,
     Buffer,
     Call,
     Expr,
     For,
+    Grid,
     If,
     Kernel,
     Let,
+    Local,
     Mut,
     Param,
     Prefetch,
     Return,
     Scalar,
+    Shuffle,
     Stmt,
     Store,
     Var,
@@ -62,6 +68,9 @@ Environment = Mapping[str, "Type | str | Buffer | Expr"]
 _HINTS = re.compile(r"(novector|vector|nounroll|unroll:\d+)([\s,]+(novector|vector|nounroll|unroll:\d+))*")
 
 
+_GRID = re.compile(r"grid of (\d+), subgroups of (\d+)")
+
+
 def parse(text: str, *, reassociate: bool = False, **substitutions: str) -> Kernel:
     """Read one kernel; raises CompilerBug that names the line."""
     text = textwrap.dedent(text).strip("\n")
@@ -75,11 +84,14 @@ def parse(text: str, *, reassociate: bool = False, **substitutions: str) -> Kern
     parser = _StmtParser(lines, substitutions, comments)
     params = [parser.param(a) for a in definition.args.args]
     ranged = params[:2] == [Scalar("lo"), Scalar("hi")]
-    scope = Scope({p.name: p if isinstance(p, Buffer) else Var(p.name, Type(p.scalar)) for p in params})
+    heads = [comments.get(r, "") for r in range(definition.lineno, definition.body[0].lineno)]
+    grid = next((Grid(int(m[1]), int(m[2])) for m in map(_GRID.search, heads) if m), None)
+    names: dict[str, Expr | Buffer] = {} if grid is None else {name: Var(name, I64) for name in GRID_VARIABLES}
+    scope = Scope({**names, **{p.name: p if isinstance(p, Buffer) else Var(p.name, Type(p.scalar)) for p in params}})
     body = parser.block(definition.body, scope)
     notes = tuple(comments[r] for r in sorted(comments) if r < definition.lineno)
-    flag = any("reassociate" in comments.get(r, "") for r in range(definition.lineno, definition.body[0].lineno))
-    return Kernel(definition.name, tuple(params[2:] if ranged else params), body, ranged, reassociate or flag, notes)
+    flag = reassociate or any("reassociate" in head for head in heads)
+    return Kernel(definition.name, tuple(params[2:] if ranged else params), body, ranged, flag, notes, grid)
 
 
 def parse_expr(text: str, env: Environment | None = None, **substitutions: str) -> Expr:
@@ -170,6 +182,21 @@ class _StmtParser(ExprParser):
 
     def stmt(self, node: ast.stmt, scope: Scope) -> Stmt:
         match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="shuffle"), args=[value, mask])
+            ):
+                moved = self.expr(value, scope)
+                self._bind(node, name, Var(name, moved.type), scope)
+                return Shuffle(name, moved, self.integer(mask))
+            case ast.Expr(value=ast.Call(func=ast.Name(id="barrier"), args=[])):
+                return Barrier()
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Name(id="atomic"), args=[ast.Name(id=op), ast.Subscript(value=target, slice=index), value]
+                )
+            ):
+                stored = self._store(node, self.buffer(target, scope), self.expr(index, scope), self.expr(value, scope))
+                return Atomic(op, stored.buffer, stored.index, stored.value)
             case ast.Assign(targets=[target], value=value):
                 return self._assign(node, target, self.expr(value, scope), scope)
             case ast.AugAssign(target=target, op=operator, value=value) if type(operator) in OPERATORS:
@@ -247,9 +274,11 @@ class _StmtParser(ExprParser):
     def _declare(self, node: ast.stmt, name: str, annotation: ast.expr, value: ast.expr, scope: Scope) -> Stmt:
         if isinstance(annotation, ast.Subscript):
             scalar, size = self._scalar(annotation.value), self._offset(annotation.slice, scope)
-            if not (isinstance(value, ast.Name) and value.id in ("zeros", "empty")):
-                raise self.error(node, "a workspace is declared `= zeros` or `= empty`")
+            if not (isinstance(value, ast.Name) and value.id in ("zeros", "empty", "local")):
+                raise self.error(node, "a workspace is declared `= zeros` or `= empty`, local memory `= local`")
             self._bind(node, name, Buffer(name, scalar, mutable=True), scope)
+            if value.id == "local":
+                return Local(name, scalar, self.integer(annotation.slice))
             return Alloc(name, scalar, size, value.id == "zeros")
         kind = self.type(annotation)
         initial = ops.cast(self.expr(value, scope), kind)

@@ -7,6 +7,8 @@
 5. Offsets, loop bounds and sizes are i64; loop steps positive; conditions a single bool.
 6. Alloc is at the kernel's top level only.
 7. The function of a Call is an i64 in scope, its arguments scalars.
+8. Local, Atomic, Shuffle and Barrier are in a kernel with a grid, which has no Alloc, Call or Return, nor a range.
+   That all items of a group come to a Barrier, and all of a subgroup to a Shuffle, `grid_interpret` checks.
 """
 
 from __future__ import annotations
@@ -17,8 +19,12 @@ from collections.abc import Callable
 from ..errors import CompilerBug
 from . import ops
 from .loop import (
+    ATOMICS,
+    GRID_VARIABLES,
     Alloc,
     Assign,
+    Atomic,
+    Barrier,
     Buffer,
     Call,
     Cast,
@@ -29,11 +35,13 @@ from .loop import (
     Kernel,
     Let,
     Load,
+    Local,
     Mut,
     Op,
     Prefetch,
     Return,
     Scalar,
+    Shuffle,
     Stmt,
     Store,
     Var,
@@ -80,6 +88,13 @@ class _Checker:
             raise CompilerBug(f"verify: kernel {self.kernel.name!r}: {text}{where}")
 
     def params(self) -> None:
+        grid = self.kernel.grid
+        if grid is not None:
+            sizes = (grid.items, grid.subgroup)
+            self.require(all(n > 0 and n & (n - 1) == 0 for n in sizes), f"{grid}: sizes are powers of two")
+            self.require(grid.subgroup <= grid.items, f"{grid}: a subgroup is of items of one group")
+            self.require(not self.kernel.ranged, "a kernel with a grid is not ranged")
+            self.names.update(dict.fromkeys(GRID_VARIABLES, I64))
         if self.kernel.ranged:
             self.names.update(lo=I64, hi=I64)
         else:
@@ -104,6 +119,10 @@ class _Checker:
             self.path.pop()
 
     def stmt(self, stmt: Stmt, scope: _Scope, top: bool) -> None:
+        of_device = isinstance(stmt, Local | Atomic | Shuffle | Barrier)
+        of_host = isinstance(stmt, Alloc | Call | Return)
+        fits = not of_device if self.kernel.grid is None else not of_host
+        self.require(fits, lambda: f"not in a kernel {'without' if of_device else 'with'} a grid")
         match stmt:
             case Let(name, value) | Mut(name, value):
                 self.expr(value, scope)
@@ -152,6 +171,20 @@ class _Checker:
                     self.require(arg.type.lanes == 1, f"a pointer to {arg.type}: {show(arg)}")
             case Return(status):
                 self.offset(status, scope)
+            case Local(buffer, scalar, size):
+                self.require(top, "local memory is declared at the kernel's top level only")
+                self.require(scalar in SCALARS and size > 0, lambda: f"{size} elements of type {scalar!r}")
+                self.fresh(buffer, scope.names)
+                self.buffers[buffer] = Buffer(buffer, scalar, mutable=True)
+            case Atomic(name, buffer, index, value):
+                self._store(buffer, index, value, scope)
+                self.require(name in ATOMICS and value.type.lanes == 1, lambda: f"no atomic {name} of {value.type}")
+            case Shuffle(name, value, mask):
+                self.expr(value, scope)
+                width = 1 if self.kernel.grid is None else self.kernel.grid.subgroup
+                self.require(0 < mask < width, lambda: f"lane {mask} away in a subgroup of {width}")
+                self.fresh(name, scope.names)
+                scope.names[name] = value.type
 
     def _store(self, buffer: str, index: Expr, value: Expr, scope: _Scope) -> None:
         target = self.declared(buffer)
