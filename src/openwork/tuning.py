@@ -403,6 +403,18 @@ FIBRES_ALIKE = _tuned(
     0.6, "", "the part of them that may be as long as the one before",
     "a branch that is right so often is predicted: d275fe7",
 )  # fmt: skip
+GRID_SPLIT = _tuned(
+    32, "elements", "of an ordered list of coordinates that an item of a device's grid takes",
+    "not measured: nobody ran it on a GPU; few enough for a million items at 3e7 elements",
+)  # fmt: skip
+GRID_SHARED_ROW = _tuned(
+    24, "elements", "of a row on average from which on the items of a subgroup share it, on a device",
+    "not measured on a GPU: most of 32 items have an element then",
+)  # fmt: skip
+GRID_LONG_ROW = _tuned(
+    512, "elements", "of a row on average from which on the items of a group share it, on a device",
+    "not measured on a GPU: four for each of 128 items",
+)  # fmt: skip
 RESULT_ROOM = _tuned(
     1 << 16, "positions", "that a result may always have, however few its elements",
     "512 KiB of float64",

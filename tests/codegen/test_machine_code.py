@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from openwork.codegen import engine
 from openwork.codegen.emit import emit
-from openwork.codegen.gpu import ptx
 from openwork.codegen.target import Target, host
-from openwork.errors import CompilerBug, UnsupportedError
-from openwork.ir.loop import Kernel
+from openwork.errors import CompilerBug
 from openwork.ir.text import parse
 
 SPMM = """
@@ -99,47 +94,6 @@ entry:
   ret i64 %t5
 }
 """
-
-GPU = {
-    "spmm": SPMM,
-    "dot": DOT.replace("# HINTS", ""),
-    "math": """
-def math(lo: i64, hi: i64, x: f32[const], y: f32[mut]):
-    for i in range(lo, hi):
-        y[i] = exp(x[i]) + log1p(x[i]) + sqrt(x[i])
-""",
-    "work": """
-def work(n: i64, y: c128[mut], h: f16[const], b: bf16[mut]):
-    w: i64[n] = zeros
-    for i in range(0, n):
-        w[i] += i
-        y[w[i]] = y[i] * y[i]
-        b[i] = bf16(h[i])
-        prefetch(y, i + 8)
-    return w[0]
-""",
-}
-
-
-@pytest.mark.parametrize("name", GPU)
-def test_ptx(name: str, tmp_path: Path) -> None:
-    kernel: Kernel = parse(GPU[name])
-    text = ptx(kernel, "sm_80")
-    assert f".visible .entry {name}(" in text
-    assert ".target sm_80" in text
-    if shutil.which("ptxas"):
-        source = tmp_path / "kernel.ptx"
-        source.write_text(text)
-        command = ["ptxas", "-c", "-arch=sm_80", "-o", str(tmp_path / "kernel.cubin"), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-
-
-def test_what_a_gpu_cannot_do_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match="sin of c128 values is not supported on a GPU"):
-        ptx(parse("def f(y: c128[mut]):\n    y[0] = sin(y[0])"))
-    with pytest.raises(UnsupportedError, match="pow of complex values is not supported on a GPU"):
-        ptx(parse("def f(y: c64[mut]):\n    y[0] = y[0] ** y[1]"))
 
 
 def test_text_that_llvm_refuses_is_our_fault() -> None:

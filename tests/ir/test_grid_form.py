@@ -23,7 +23,7 @@ def sums(x: f64[const], y: f64[mut]):  # grid of 8, subgroups of 4
     t[item] = x[group * 8 + item]
     barrier()
     near = shuffle(t[7 - item], 1)
-    atomic(add, y[group // 2], near)
+    atomic('add', y[group // 2], near)
 """
 
 
@@ -43,11 +43,11 @@ def test_a_kernel_of_the_device_form_is_text_that_reads_back() -> None:
     read = verify(parse(SUMS))
     assert parse(show(read)) == read
     assert "grid of 8, subgroups of 4" in show(read)
-    assert "    near = shuffle(t[7 - item], 1)\n    atomic(add, y[group // 2], near)" in show(read)
+    assert "    near = shuffle(t[7 - item], 1)\n    atomic('add', y[group // 2], near)" in show(read)
     assert simplify(read) == read
     renamed = substitute(read.body, {}, {"t": "u", "y": "z"})
     assert "u: f64[8] = local" in show(renamed)
-    assert "atomic(add, z[group // 2], near)" in show(renamed)
+    assert "atomic('add', z[group // 2], near)" in show(renamed)
 
 
 def test_groups_share_memory_between_barriers_and_add_by_atomics() -> None:
@@ -80,7 +80,7 @@ RACES = {
     "a sum without atomic": ("y[0] += x[item]", "y[0] += x[item]"),
     "two groups": ("y[item] = 1.0", "item 0 of group 1"),
     "a barrier does not order groups": ("y[item] = 1.0\nbarrier()\ny[7 - item] = 2.0", "for element 0 of 'y'"),
-    "an atomic beside a plain read": ("atomic(add, y[0], 1.0)\nt[item] = y[0]", "atomic(add, y[0], 1.0)"),
+    "an atomic beside a plain read": ("atomic('add', y[0], 1.0)\nt[item] = y[0]", "atomic('add', y[0], 1.0)"),
     "a barrier left out of a sum": (
         "t[item] = x[item]\nbarrier()\nif item < 4:\n    t[item] += t[item + 4]\nif item < 2:\n    t[item] += t[item + 2]",
         "t[item + 2]",
@@ -118,17 +118,19 @@ def test_accesses_out_of_bounds_and_values_of_no_origin_are_found() -> None:
     with pytest.raises(CompilerBug, match="offset 8 into 't' of 8 elements"):
         run("t[item + 1] = 1.0")
     with pytest.raises(CompilerBug, match="offset -1 into 'y'"):
-        run("atomic(add, y[item - 1], 1.0)")
+        run("atomic('add', y[item - 1], 1.0)")
     assert np.isnan(run("y[group * 8 + item] = t[item]\nt[item] = 1.0")).all()  # of each group anew
 
 
 def test_verify_tells_the_device_form_from_other_kernels() -> None:
     with pytest.raises(CompilerBug, match="not in a kernel without a grid"):
-        verify(parse("def f(y: f64[mut]):\n    atomic(add, y[0], 1.0)"))
+        verify(parse("def f(y: f64[mut]):\n    atomic('add', y[0], 1.0)"))
     with pytest.raises(CompilerBug, match="not in a kernel with a grid"):
         kernel("return 3")
     with pytest.raises(CompilerBug, match="no atomic sub of f64"):
-        kernel("atomic(sub, y[0], 1.0)")
+        kernel("atomic('sub', y[0], 1.0)")
+    with pytest.raises(CompilerBug, match="no atomic and of f64"):
+        kernel("atomic('and', y[0], 1.0)")
     with pytest.raises(CompilerBug, match="lane 4 away in a subgroup of 4"):
         kernel("z = shuffle(x[0], 4)")
     with pytest.raises(CompilerBug, match="sizes are powers of two"):
@@ -136,4 +138,4 @@ def test_verify_tells_the_device_form_from_other_kernels() -> None:
     with pytest.raises(CompilerBug, match="local memory is declared at the kernel's top level only"):
         kernel("if item == 0:\n    s: f64[2] = local")
     with pytest.raises(CompilerBug, match="store to 'x', which is only read"):
-        verify(replace(kernel("atomic(add, y[0], 1.0)"), body=(Atomic("add", "x", const(0), const(1.0, "f64")),)))
+        verify(replace(kernel("atomic('add', y[0], 1.0)"), body=(Atomic("add", "x", const(0), const(1.0, "f64")),)))

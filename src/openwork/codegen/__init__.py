@@ -3,7 +3,7 @@
     source text -> ir.text.parse -> emit.emit -> engine.to_object -> linker.link -> executable.Executable
 
 `cache.get` does all of it once per key and keeps the result in memory and on disk; `pool.parallel` runs an
-executable's ranges on several threads; `gpu.ptx` makes PTX of the same kernels.
+executable's ranges on several threads; `emit_device` writes LLVM IR of kernels with a grid.
 """
 
 from .cache import compile_kernel, get

@@ -108,8 +108,7 @@ class Emitter:
             raw = b.ins(f"load ptr, ptr {cell}")
             b.call("void", "free", ("ptr", raw), attributes="nounwind")
         b.do(f"ret i64 {b.ins(f'load i64, ptr {self.status}')}")
-        inline = "noinline" if self.target.is_cpu else "alwaysinline"
-        head = f'define internal i64 @"{k.name}.body"({", ".join(params)}) {inline} nounwind mustprogress {{'
+        head = f'define internal i64 @"{k.name}.body"({", ".join(params)}) noinline nounwind mustprogress {{'
         clear = [f"  store ptr null, ptr {cell}" for cell in self.workspaces]
         return "\n".join([head, "entry:", *b.allocas, *clear, *b.lines, "}"])
 
@@ -121,7 +120,10 @@ class Emitter:
         self.names, self.cells = names, cells
 
     def statement(self, s: Stmt) -> None:
-        _STATEMENTS[type(s)](self, s)
+        emit_statement = _STATEMENTS.get(type(s))
+        if emit_statement is None:
+            raise CompilerBug(f"code generation: {self.kernel.name} has no grid, and says {s}")
+        emit_statement(self, s)
 
     def extra(self) -> list[str]:
         """Further parameters of the body, for a subclass."""
@@ -152,7 +154,7 @@ class Emitter:
 
     def assign_parts(self, cells: Parts, values: Parts, text: str) -> None:
         for cell, value in zip(cells, values, strict=True):
-            self.b.do(f"store {text} {value}, ptr {cell}")
+            self.b.do(f"store {text} {value}, {self.b.pointer(cell)}")
 
     def buffer(self, name: str) -> tuple[str, str]:
         try:
@@ -176,8 +178,6 @@ class Emitter:
 
     def call(self, s: Call) -> None:
         """A C function of pointers; values are copied to slots of the stack, which all calls of the place share."""
-        if not self.target.is_cpu:
-            raise CompilerBug(f"code generation: {self.kernel.name} calls a C function, which a GPU cannot")
         pointers = [self.reference(a) if isinstance(a, Load) else self.slot(a) for a in s.args]
         function = self.b.ins(f"inttoptr i64 {self.var(s.function, I64)[0]} to ptr")
         self.b.do(f"call void {function}({', '.join(f'ptr {p}' for p in pointers)}) nounwind")
@@ -259,8 +259,7 @@ class Emitter:
         b.branch(fits, f"{stem}.get", f"{stem}.fail")
         b.start(f"{stem}.get")
         bytes_ = b.ins(f"add nuw nsw i64 {b.ins(f'mul nuw nsw i64 {size}, {width}')}, 64")
-        zeroed = s.zeroed and self.target.is_cpu
-        if zeroed:
+        if s.zeroed:
             raw = b.call("noalias ptr", "calloc", ("i64", bytes_), ("i64", "1"), attributes=_CALLOC)
         else:
             raw = b.call("noalias ptr", "malloc", ("i64", bytes_), attributes=_MALLOC)
@@ -270,8 +269,6 @@ class Emitter:
         b.do(f"store i64 1, ptr {self.status}")
         b.jump("exit")
         b.start(f"{stem}.ok")
-        if s.zeroed and not zeroed:
-            b.call("void", "llvm.memset.p0.i64", ("ptr", raw), ("i8", "0"), ("i64", bytes_), ("i1", "false"))
         above = b.ins(f"getelementptr inbounds i8, ptr {raw}, i64 63")
         aligned = b.call("ptr", "llvm.ptrmask.p0.i64", ("ptr", above), ("i64", "-64"))
         self.buffers[s.buffer] = (aligned, s.scalar)
@@ -313,7 +310,7 @@ class Emitter:
 
     def var(self, name: str, type: Type) -> Parts:
         if (cells := self.cells.get(name)) is not None:
-            return tuple(self.b.ins(f"load {self.b.type(type)}, ptr {c}") for c in cells)
+            return tuple(self.b.ins(f"load {self.b.type(type)}, {self.b.pointer(c)}") for c in cells)
         if (value := self.names.get(name)) is not None:
             return value
         raise CompilerBug(f"code generation: {self.kernel.name} uses {name}, which is not in scope")

@@ -75,6 +75,8 @@ class Builder:
         self.metadata: list[str] = []
         self.block = "entry"
         self._count = 0
+        self.spaces: dict[str, int] = {}
+        """pointer -> its address space, of a device; 0 of others"""
         self.origins: dict[str, tuple[str, str]] = {}
         """vector loaded from constant memory -> its address and the scalar type there, i32 or i64"""
 
@@ -104,9 +106,23 @@ class Builder:
     def branch(self, cond: str, yes: str, no: str) -> None:
         self.do(f"br i1 {cond}, label %{yes}, label %{no}")
 
+    def pointer(self, name: str) -> str:
+        """A pointer with its type."""
+        space = self.spaces.get(name)
+        return f"ptr addrspace({space}) {name}" if space else f"ptr {name}"
+
+    def offset(self, element: str, pointer: str, index: str) -> str:
+        """The address of so many elements after a pointer."""
+        out = self.ins(f"getelementptr inbounds {element}, {self.pointer(pointer)}, i64 {index}")
+        if pointer in self.spaces:
+            self.spaces[out] = self.spaces[pointer]
+        return out
+
     def alloca(self, type: str) -> str:
         name = "%" + self.fresh("a")
-        self.allocas.append(f"  {name} = alloca {type}")
+        self.allocas.append(f"  {name} = alloca {type}{self.target.private}")
+        if self.target.private:
+            self.spaces[name] = int(self.target.private.strip("), ").rpartition("(")[2])
         return name
 
     def node(self, text: str) -> str:
@@ -178,6 +194,10 @@ class Builder:
     def shuffle(self, a: str, b: str, vector: str, indices: list[int]) -> str:
         mask = ", ".join(f"i32 {i}" for i in indices)
         return self.ins(f"shufflevector {vector} {a}, {vector} {b}, <{len(indices)} x i32> <{mask}>")
+
+    def device_function(self, op: str, t: Type, *args: str) -> str:
+        """A mathematical function on a device; its emitter knows."""
+        raise self.unsupported(op, t)
 
     def unsupported(self, what: str, type: Type) -> CompilerBug:
         return CompilerBug(f"code generation: {what} is not defined on {type}")

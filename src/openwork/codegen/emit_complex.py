@@ -60,7 +60,7 @@ def _fma(b: Builder, r: Type, x: Parts, y: Parts, z: Parts) -> Parts:
 def _library(b: Builder, op: str, t: Type, *args: Parts) -> Parts:
     """A call of C's complex function in double precision, lane by lane."""
     if not b.target.is_cpu:
-        raise UnsupportedError(f"{op} of {t} values is not supported on a GPU; arithmetic, abs, expm1 and log1p are")
+        raise UnsupportedError(f"{op} of {t} values is not supported on a device; arithmetic and abs are")
     r, wide = _real(t), Type("f64")
     out: list[Parts] = []
     for i in range(t.lanes):
@@ -73,7 +73,7 @@ def _library(b: Builder, op: str, t: Type, *args: Parts) -> Parts:
 
 def _power(b: Builder, r: Type, x: Parts, y: Parts) -> Parts:
     if not b.target.is_cpu:
-        raise UnsupportedError("pow of complex values is not supported on a GPU; arithmetic, abs, expm1 and log1p are")
+        raise UnsupportedError("pow of complex values is not supported on a device; arithmetic and abs are")
     return power(b, r, x, y)
 
 

@@ -55,9 +55,8 @@ EXPONENTIALS = ("exp", "exp2", "expm1", "tanh")
 def is_expanded(op: str, target: Target) -> bool:
     """Whether this operation is expanded: where fused products are one instruction."""
     features = target.features.split(",")
-    return (
-        op in EXPONENTIALS and target.is_cpu and ("+fma" in features or target.triple.startswith(("aarch64", "arm64")))
-    )
+    has_fma = not target.is_cpu or "+fma" in features or target.triple.startswith(("aarch64", "arm64"))
+    return op in EXPONENTIALS and has_fma
 
 
 def exponential(b: Builder, op: str, t: Type, x: str) -> str:

@@ -42,17 +42,17 @@ def float_op(b: Builder, op: str, t: Type, *args: str) -> str:
 
 
 def math_call(b: Builder, op: str, t: Type, *args: str) -> str:
-    """A mathematical function: expanded, an intrinsic, or a call per lane of libm (libdevice on a GPU)."""
+    """A mathematical function: expanded, an intrinsic, or a call per lane of libm; on a device as its row says."""
     if is_expanded(op, b.target):
         return exponential(b, op, t, *args)
     if op in _EVERYWHERE or (b.target.is_cpu and op in _INTRINSICS):
         return b.intrinsic(_INTRINSICS[op], t, *args)
+    if not b.target.is_cpu:
+        return b.device_function(op, t, *args)
     scalar = register_type(t.scalar)
     name = op + ("f" if scalar == "float" else "")
-    if not b.target.is_cpu:
-        name = "__nv_" + name
     # of an fmod whose dividend cannot be infinite LLVM makes an instruction that is said never to be NaN: it is, of NaN
-    kind = f"{PURE} nobuiltin" if op == "fmod" and b.target.is_cpu else PURE
+    kind = f"{PURE} nobuiltin" if op == "fmod" else PURE
     out = [b.call(scalar, name, *((scalar, b.lane(a, t, i)) for a in args), attributes=kind) for i in range(t.lanes)]
     return b.gather_lanes(out, t)
 

@@ -10,7 +10,7 @@ from .emit_builder import Builder, Parts, memory_type, register_type
 from .emit_cast import half_from_bits, half_to_bits
 from .target import gathers
 
-__all__ = ["element", "element_type", "load", "prefetch", "store"]
+__all__ = ["element", "element_type", "half_from_bits", "half_to_bits", "load", "prefetch", "store"]
 
 
 def load(b: Builder, pointer: str, index: str, index_type: Type, t: Type, mutable: bool) -> Parts:
@@ -40,8 +40,8 @@ def prefetch(b: Builder, pointer: str, index: str, index_type: Type, scalar: str
     """Prefetch the cache lines of elements; the address may be out of bounds."""
     element = f"[{itemsize(scalar)} x i8]"
     for i in range(index_type.lanes):
-        address = b.ins(f"getelementptr {element}, ptr {pointer}, i64 {b.lane(index, index_type, i)}")
         if b.target.is_cpu:
+            address = b.ins(f"getelementptr {element}, ptr {pointer}, i64 {b.lane(index, index_type, i)}")
             b.call("void", "llvm.prefetch.p0", ("ptr", address), ("i32", "0"), ("i32", "3"), ("i32", "1"))
 
 
@@ -56,7 +56,7 @@ def element(b: Builder, pointer: str, index: str, scalar: str) -> str:
 
 
 def _address(b: Builder, pointer: str, index: str, element: str) -> str:
-    return b.ins(f"getelementptr inbounds {element}, ptr {pointer}, i64 {index}")
+    return b.offset(element, pointer, index)
 
 
 def _addresses(b: Builder, pointer: str, index: str, lanes: int, element: str) -> str:
@@ -78,21 +78,21 @@ def _encode(b: Builder, value: str, t: Type) -> str:
 
 
 def _load(b: Builder, address: str, t: Type) -> str:
-    raw = b.ins(f"load {memory_type(t.scalar, t.lanes)}, ptr {address}, align {itemsize(t.scalar)}")
+    raw = b.ins(f"load {memory_type(t.scalar, t.lanes)}, {b.pointer(address)}, align {itemsize(t.scalar)}")
     return _decode(b, raw, t)
 
 
 def _store(b: Builder, address: str, value: str, t: Type) -> None:
     raw = _encode(b, value, t)
-    b.do(f"store {memory_type(t.scalar, t.lanes)} {raw}, ptr {address}, align {itemsize(t.scalar)}")
+    b.do(f"store {memory_type(t.scalar, t.lanes)} {raw}, {b.pointer(address)}, align {itemsize(t.scalar)}")
 
 
 def _load_complex(b: Builder, pointer: str, index: str, t: Type) -> Parts:
     part, size = register_type(t.scalar), itemsize(t.scalar) // 2
     base = _address(b, pointer, index, f"[2 x {part}]")
     if t.lanes == 1:
-        second = b.ins(f"getelementptr inbounds {part}, ptr {base}, i64 1")
-        return tuple(b.ins(f"load {part}, ptr {p}, align {size}") for p in (base, second))
+        second = b.offset(part, base, "1")
+        return tuple(b.ins(f"load {part}, {b.pointer(p)}, align {size}") for p in (base, second))
     wide = f"<{2 * t.lanes} x {part}>"
     raw = b.ins(f"load {wide}, ptr {base}, align {size}")
     return tuple(b.shuffle(raw, "poison", wide, [2 * i + k for i in range(t.lanes)]) for k in range(2))
@@ -102,9 +102,9 @@ def _store_complex(b: Builder, pointer: str, index: str, value: Parts, t: Type) 
     part, size = register_type(t.scalar), itemsize(t.scalar) // 2
     base = _address(b, pointer, index, f"[2 x {part}]")
     if t.lanes == 1:
-        second = b.ins(f"getelementptr inbounds {part}, ptr {base}, i64 1")
+        second = b.offset(part, base, "1")
         for p, v in zip((base, second), value, strict=True):
-            b.do(f"store {part} {v}, ptr {p}, align {size}")
+            b.do(f"store {part} {v}, {b.pointer(p)}, align {size}")
         return
     mixed = [i + k * t.lanes for i in range(t.lanes) for k in range(2)]
     wide = b.shuffle(value[0], value[1], register_type(t.scalar, t.lanes), mixed)

@@ -1,4 +1,4 @@
-"""LLVM IR text -> object code, machine code in memory, assembly or PTX."""
+"""LLVM IR text -> object code, machine code in memory, assembly; of devices assembly (PTX) or a binary (SPIR-V)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import linker
 from .llvm import by_llvm, is_limited, library
 from .target import Target, host
 
-__all__ = ["assembly", "load", "is_unoptimised", "to_object"]
+__all__ = ["assembly", "device_assembly", "device_binary", "load", "is_unoptimised", "to_object"]
 
 T = TypeVar("T")
 ROOM, BYTES = 16 << 20, 300
@@ -153,3 +153,35 @@ def _assembly(text: str, target: Target | None) -> str:
         if not quickly:
             _optimise(module, machine, unroll=len(text) < NO_UNROLL_FROM)
         return str(machine.emit_assembly(module))
+
+
+def device_assembly(text: str, target: Target) -> str:
+    """Assembly of a device's kernel, PTX say."""
+    return by_llvm(_device_code, text, target, False).decode()
+
+
+def device_binary(text: str, target: Target) -> bytes:
+    """The binary form of a device's kernel, SPIR-V say."""
+    return by_llvm(_device_code, text, target, True)
+
+
+def _device_code(text: str, target: Target, binary: bool) -> bytes:
+    """Passes of the middle end are those that make variables registers: the driver has its own."""
+    with _machine(target) as machine:
+        layout = f'target datalayout = "{machine.target_data}"\n'
+        with _module(layout + text) as module:
+            _registers_for_variables(module, machine)
+            return bytes(machine.emit_object(module)) if binary else str(machine.emit_assembly(module)).encode()
+
+
+def _registers_for_variables(module: Any, machine: Any) -> None:
+    llvm = library()
+    with ExitStack() as owned:
+        options = owned.enter_context(llvm.create_pipeline_tuning_options(speed_level=1))
+        builder = owned.enter_context(llvm.create_pass_builder(machine, options))
+        passes = owned.enter_context(llvm.create_new_function_pass_manager())
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)

@@ -1,4 +1,4 @@
-"""The host, or a compute capability -> the target of code generation: a CPU, or an NVIDIA GPU through PTX."""
+"""The host -> the target of code generation, a CPU; those of devices are rows of `device_targets`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from functools import cache
 
 from .llvm import by_llvm, library
 
-__all__ = ["Target", "expands", "gathers", "host", "nvptx", "permutes"]
+__all__ = ["Target", "expands", "gathers", "host", "permutes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine: LLVM's triple, CPU name and feature list. `kind` is "cpu" or "ptx"."""
+    """A machine: LLVM's triple, CPU name and feature list.
+
+    kind : "cpu", or the name of a device's row
+    private : of a device the address space of variables on the stack, as an alloca says it
+    """
 
     kind: str
     triple: str
     cpu: str
     features: str
+    private: str = ""
 
     @property
     def is_cpu(self) -> bool:
@@ -54,9 +59,3 @@ down for safety."""
 def gathers(target: Target | None = None) -> bool:
     """Whether this CPU, or that of a target, gathers faster than it loads element by element."""
     return (host() if target is None else target).cpu in _GATHERS
-
-
-@cache
-def nvptx(sm: str = "sm_80") -> Target:
-    """An NVIDIA GPU of compute capability `sm`, such as "sm_80"."""
-    return Target("ptx", "nvptx64-nvidia-cuda", sm, "")

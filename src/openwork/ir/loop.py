@@ -18,7 +18,7 @@ Grammar (the printed form is a subset of Python and parses back, see `ir.text`):
             | call(NAME, expr, ...)                  Call: a C function of pointers, as BLAS's are
             | return expr                            Return: leave with a status, 0 is success
             | NAME : scalar [ n ] = local            Local: memory that the items of a group share
-            | atomic(OP, NAME [ expr ], expr)        Atomic: NAME[i] = OP(NAME[i], v) in one step
+            | atomic('OP', NAME [ expr ], expr)      Atomic: NAME[i] = OP(NAME[i], v) in one step
             | NAME = shuffle(expr, n)                Shuffle: the value of the item n lanes away, by exclusive or
             | barrier()                              Barrier: every item of the group has come here
     expr   := Const | Var | NAME [ expr ] (Load) | vload(NAME, expr, lanes) | op(expr, ...) | type(expr) (Cast)

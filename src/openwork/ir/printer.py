@@ -128,7 +128,7 @@ def _stmt(stmt: Stmt) -> list[str]:
         case Local(buffer, scalar, length):
             return [f"{buffer}: {scalar}[{length}] = local"]
         case Atomic(name, buffer, index, value):
-            return [f"atomic({name}, {buffer}[{_offset(index)}], {show(value)})"]
+            return [f"atomic({name!r}, {buffer}[{_offset(index)}], {show(value)})"]
         case Shuffle(name, value, mask):
             return [f"{name} = shuffle({show(value)}, {mask})"]
         case Barrier():

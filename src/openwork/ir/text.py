@@ -190,11 +190,10 @@ class _StmtParser(ExprParser):
                 return Shuffle(name, moved, self.integer(mask))
             case ast.Expr(value=ast.Call(func=ast.Name(id="barrier"), args=[])):
                 return Barrier()
-            case ast.Expr(
-                value=ast.Call(
-                    func=ast.Name(id="atomic"), args=[ast.Name(id=op), ast.Subscript(value=target, slice=index), value]
-                )
-            ):
+            case ast.Expr(value=ast.Call(func=ast.Name(id="atomic"), args=[ast.Constant(value=op), place, value])):
+                if not isinstance(place, ast.Subscript) or not isinstance(op, str):
+                    raise self.error(node, "expected atomic('OP', BUFFER[INDEX], VALUE)")
+                target, index = place.value, place.slice
                 stored = self._store(node, self.buffer(target, scope), self.expr(index, scope), self.expr(value, scope))
                 return Atomic(op, stored.buffer, stored.index, stored.value)
             case ast.Assign(targets=[target], value=value):

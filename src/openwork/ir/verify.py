@@ -178,7 +178,8 @@ class _Checker:
                 self.buffers[buffer] = Buffer(buffer, scalar, mutable=True)
             case Atomic(name, buffer, index, value):
                 self._store(buffer, index, value, scope)
-                self.require(name in ATOMICS and value.type.lanes == 1, lambda: f"no atomic {name} of {value.type}")
+                kept = name in ATOMICS and value.type.lanes == 1 and ops.op(name, value, value).type == value.type
+                self.require(kept, lambda: f"no atomic {name} of {value.type}")
             case Shuffle(name, value, mask):
                 self.expr(value, scope)
                 width = 1 if self.kernel.grid is None else self.kernel.grid.subgroup

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ... import tuning
 from ...ir.index import Assignment
 from ...ir.loop import Grid
 from ..operand import Operand
@@ -23,10 +24,8 @@ __all__ = ["MAPPINGS", "GridSchedule", "grid_schedule"]
 
 MAPPINGS = ("item", "subgroup", "group", "split")
 GRID = Grid(128, 32)
-SPLIT = 32
-"""The stored elements that an item takes of an ordered list of coordinates."""
-SHORT_ROW, LONG_ROW = 24, 512
-"""The mean elements of a row from which on the items of a subgroup, and of a group, share it."""
+SPLIT = tuning.GRID_SPLIT
+SHORT_ROW, LONG_ROW = tuning.GRID_SHARED_ROW, tuning.GRID_LONG_ROW
 
 
 @dataclass(frozen=True, slots=True)
