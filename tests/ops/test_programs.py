@@ -1,5 +1,6 @@
-"""Programs: what a structure keeps for statements with one sparse operand. One plan for all equal statements, nothing
-compiled for another structure, nothing held alive, a bounded number; right for other values, types, strides, threads."""
+"""Plans and programs of statements with one sparse operand. One plan for all equal statements, one for shapes, nothing
+compiled for another structure; what a structure keeps of larger work holds nothing alive, is bounded, and right for other
+values, types, strides, threads."""
 
 from __future__ import annotations
 
@@ -38,6 +39,12 @@ def _threads() -> Iterator[None]:
     ow.set_num_threads(before)
 
 
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All work is large enough for a program of the structure."""
+    monkeypatch.setattr(program, "PARALLEL_WORK", 1)
+
+
 def matrix(spec: str, seed: int = 1, dtype: str = "float64") -> tuple[ow.Tensor, Any]:
     array = dense_array((30, 20), seed, dtype, density=0.3)
     array[4] = dense_array((20,), seed, dtype, density=1)  # a row that is cut where rows are
@@ -71,7 +78,31 @@ def test_equal_statements_share_a_plan(spec: str, name: str) -> None:
         np.testing.assert_array_equal(dense(got[0]), dense(call(y, X, Z, np)))
 
 
-def test_one_program_for_tensors_that_differ_in_their_values() -> None:
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("spec", FORMATS)
+def test_little_work_is_planned_once_for_all_structures_of_a_shape(spec: str, name: str) -> None:
+    (a, array), call = matrix(spec), CALLS[name]
+    call(a, X, Z, ow)
+    planned = plan_counts()["plans for shapes"][2]
+    for shift in range(1, 4):
+        rolled = np.roll(array, shift, 0)
+        b = tensor(rolled, spec)
+        np.testing.assert_array_equal(dense(call(b, X, Z, ow)), dense(call(rolled, X, Z, np)))
+        assert not programs(b)
+    made = plan_counts()["plans for shapes"][2] - planned
+    assert made == 0 if spec not in ("dia", "ell(20)") else made <= 3  # other diagonals, other widths: other types
+
+
+def test_a_plan_for_shapes_refuses_other_shapes() -> None:
+    a, _ = matrix("csr")
+    a @ X
+    with pytest.raises(ow.ShapeError, match="inner extents differ"):
+        a @ Z
+    b, array = tensor(np.eye(31, 20), "csr"), np.eye(31, 20)
+    np.testing.assert_array_equal(b @ X, array @ X)
+
+
+def test_one_program_for_tensors_that_differ_in_their_values(large: None) -> None:
     a, array = matrix("csr")
     for factor in (1, 2, 3):
         np.testing.assert_array_equal((a * factor) @ X, array @ X * factor)
@@ -82,7 +113,7 @@ def test_one_program_for_tensors_that_differ_in_their_values() -> None:
 
 
 @pytest.mark.parametrize("spec", ["csr", "csc", "bsr(2, 3)"])
-def test_other_types_and_strides_have_their_own(spec: str) -> None:
+def test_other_types_and_strides_have_their_own(large: None, spec: str) -> None:
     a, array = matrix(spec)
     wide = np.zeros((20, 8))
     wide[:, ::2] = dense_array((20, 4), 5, density=1)
@@ -115,9 +146,8 @@ def test_other_threads_have_their_own(spec: str, name: str, monkeypatch: pytest.
 
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dia"])
 @pytest.mark.parametrize("is_cut", [False, True])
-def test_a_program_holds_no_values_alive(spec: str, is_cut: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_holds_no_values_alive(large: None, spec: str, is_cut: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if is_cut:
-        monkeypatch.setattr(program, "PARALLEL_WORK", 1)
         monkeypatch.setattr(program, "parts_for", lambda work, size, threads: min(threads, 3))
         ow.set_num_threads(2)
     a, _ = matrix(spec)
@@ -131,7 +161,7 @@ def test_a_program_holds_no_values_alive(spec: str, is_cut: bool, monkeypatch: p
     assert [o() for o in seen] == [None] * len(seen)
 
 
-def test_programs_of_a_structure_are_bounded() -> None:
+def test_programs_of_a_structure_are_bounded(large: None) -> None:
     a, array = matrix("csr")
     for n in range(1, LIMIT + 20):
         view = np.ones((20, 2 * n))[:, :1]

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import tuning
 from ..codegen import pool
+from ..codegen.plan_cache import PlanCache
 from ..errors import CompilerBug, UnsupportedError
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..ir.types import FLOATS
@@ -23,8 +24,8 @@ from .duplicates import with_sums
 from .gradient_hook import by_rule, tracked
 from .operand_type import operand_type
 from .packed_coordinates import packs
-from .plan import Form, Plan, extents_of, form_of, layout_of, plan_of
-from .program import Program, laid_out, new_result
+from .plan import Form, extents_of, form_of, layout_of, plan_of
+from .program import Program, ShapedPlan, laid_out
 from .promote import HALF, compute_scalar
 from .strided import Strided, is_on_line, strided
 from .widths import cut, joined, rounded, sliced
@@ -55,13 +56,13 @@ _SHAPE, _TYPE = attrgetter("shape"), itemgetter(1, 2, 3)
 
 
 class _Call:
-    """A statement with its operands: what its program is found by.
+    """A statement with its operands, and the plan for operands of these types and shapes, once there is one.
 
     views : the dense operands in the order of the form
-    key : of the program, in the structure's slot
+    key : what the plan is found by
     """
 
-    __slots__ = ("form", "kept", "key", "program", "scalar", "shared", "stmt", "storage", "structure", "views")
+    __slots__ = ("form", "key", "scalar", "shaped", "shared", "stmt", "storage", "views")
 
     def __init__(self, stmt: Assignment, values: Operands, scalar: str, shared: bool) -> None:
         for name, value in values.items():
@@ -72,29 +73,46 @@ class _Call:
         if storage.format.is_structured:
             views = _widened(self.form, views, storage, scalar)
         self.stmt, self.scalar, self.shared, self.views = stmt, scalar, shared, views
-        self.structure = storage._structure or storage.structure
-        self.key = (self.form, storage.scalar, scalar, shared, *map(_TYPE, views))
+        self.key = (self.form, operand_type(storage), storage.shape, scalar, shared, *map(_TYPE, views))
         try:
-            program = self.structure.programs.get(self.key)
+            self.shaped: ShapedPlan | None = _shaped.get(self.key)
         except TypeError as error:  # torch's SymInt has no hash
             raise UnsupportedError(
                 "a torch tensor whose extents are symbols\n  help: torch.compile, and torch.export.export(...,"
                 " strict=True), take calls of Tensors"
             ) from error
-        self.program: Program | None = program if program is not None and program.threads == pool.threads else None
-        self.kept = self.program
 
-    def extents(self) -> dict[str, int]:
-        """The extents of all indices. Raises ShapeError where the operands disagree."""
-        return extents_of(self.stmt, self.form, (self.storage.shape, *map(_SHAPE, self.views)))
+    def plan(self, out: Strided | None = None) -> ShapedPlan:
+        """The plan for operands of these types and shapes, made. out : an array that is there, for the result.
 
-    def inspect(self, plan: Plan, packed: list[int | None], extents: Mapping[str, int], out: Any) -> Program:
-        """The program of the call, which the structure keeps."""
-        if packed.count(None) < len(packed):
-            self.views = laid_out(self.views, packed)
-        program = self.program = Program(plan, self.storage, self.views, extents, out, packed)
-        keep(self.structure.programs, self.key, program)
-        return program
+        Raises ShapeError where the operands' extents disagree.
+        """
+        form = self.form
+        extents = extents_of(self.stmt, form, (self.storage.shape, *map(_SHAPE, self.views)))
+        layout = layout_of(form, self.views, extents, self.scalar, self.shared or out)
+        plan = plan_of(self.stmt, form, operand_type(self.storage), self.views, layout, self.scalar)
+        return ShapedPlan(plan, extents, layout.packed)
+
+    def run(self, shaped: ShapedPlan, out: Any) -> None:
+        """Run the plan, into an array or into the values of the sparse operand's structure; many ranges, or long rows,
+        by the structure's program."""
+        storage, program, kept = self.storage, None, self.shaped is not None
+        if shaped.is_enough(storage):
+            shaped.run(storage, self.views, out)
+        else:
+            structure = storage._structure or storage.structure
+            program = structure.programs.get(shaped)
+            kept = program is not None and program.threads == pool.threads
+            if program is None or not kept:
+                views = self.views if shaped.packed is None else laid_out(self.views, shaped.packed)
+                program = Program(shaped, storage, views, storage if self.shared else out)
+                keep(structure.programs, shaped, program)
+            program(storage.values, self.views, out)
+        if trace.steps:
+            _describe(self, shaped, program, kept, out)
+
+
+_shaped: PlanCache[Any, ShapedPlan] = PlanCache("plans for shapes", 1 << 12)
 
 
 def contract(stmt: Assignment, values: Operands, out_scalar: str, like: Array) -> Array:
@@ -113,7 +131,7 @@ def contract(stmt: Assignment, values: Operands, out_scalar: str, like: Array) -
         return with_sums(
             lambda v: _contract(_Call(stmt, v, scalar, False), v, out_scalar, like), values, call.storage, keeps
         )
-    if call.program is None and call.form.free:
+    if call.shaped is None and call.form.free:
         return _contract(call, values, out_scalar, like)
     out = _run(call, like)
     return out if scalar == out_scalar else cast(out, out_scalar)
@@ -128,7 +146,7 @@ def _is_factor(e: Expression, s: Storage, values: Operands) -> bool:
 
 def _contract(call: _Call, values: Operands, out_scalar: str, like: Array) -> Array:
     """`contract` of operands that torch does not record, duplicates as they are."""
-    if call.program is None and call.form.free:
+    if call.shaped is None and call.form.free:
         again = _other_operands(call, values)
         if again is not None:
             slices, dim, n = again
@@ -139,22 +157,11 @@ def _contract(call: _Call, values: Operands, out_scalar: str, like: Array) -> Ar
 
 
 def _run(call: _Call, like: Array) -> Array:
-    """The result of a call by its program; one is inspected and kept where there is none."""
-    program, storage, form = call.program, call.storage, call.form
-    if program is not None:
-        out = program.output(like)
-    else:
-        extents = extents_of(call.stmt, form, (storage.shape, *map(_SHAPE, call.views)))
-        layout = layout_of(form, call.views, extents, call.scalar, None)
-        plan = plan_of(call.stmt, form, operand_type(storage), call.views, layout, call.scalar)
-        is_empty = 0 in storage.shape or 0 in extents.values()
-        out = new_result(plan, extents, like, zero=is_empty or not plan.schedule.writes_all)
-        if is_empty:
-            return out
-        program = call.inspect(plan, layout.packed, extents, out)
-    program(storage.values, call.views, out)
-    if trace.steps:
-        _describe(call, program, itemsize(call.scalar) * math.prod(out.shape))
+    """The result of a call, in the scalar type that is computed in."""
+    shaped = call.shaped or _shaped.keep(call.key, call.plan())
+    out = shaped.output(like)
+    if not shaped.is_empty:
+        call.run(shaped, out)
     return out
 
 
@@ -166,41 +173,28 @@ def sample(stmt: Assignment, values: Operands, out_scalar: str) -> Storage:
         return by_rule(sample, "sample", buffers, (stmt, values, out_scalar), {})  # type: ignore[no-any-return]
     scalar = compute_scalar(out_scalar)
     call = _Call(stmt, values, scalar, True)
-    program, storage = call.program, call.storage
-    if program is None and (padded := rounded(stmt, call.form, values, storage, f"{scalar} shared")) is not None:
+    storage = call.storage
+    if call.shaped is None and (padded := rounded(stmt, call.form, values, storage, f"{scalar} shared")) is not None:
         return sample(stmt, padded[0], out_scalar)
     n = length(storage.values)
     out = empty(n, scalar, storage.values)
     if n:
-        if program is None:
-            extents = call.extents()
-            program = call.inspect(*_plan(call, extents, True), extents, storage)
+        shaped = call.shaped or _shaped.keep(call.key, call.plan())
         has_padding = storage.format.blocksize is not None or storage.format.is_dense or storage.nse != n
-        if has_padding or not program.plan.schedule.no_alias:
+        if has_padding or not shaped.plan.schedule.no_alias:
             out[:] = 0
         if 0 not in storage.shape:
-            program(storage.values, call.views, out)
-            if trace.steps:
-                _describe(call, program, itemsize(scalar) * n)
+            call.run(shaped, out)
     return storage.with_values(out if scalar == out_scalar else cast(out, out_scalar), 0)
 
 
 def update(stmt: Assignment, values: Operands, out: Array, compute: str | None = None) -> None:
     """Evaluate a statement into elements of an array that is there. compute : the scalar type that is computed in."""
     view = strided(out)
-    scalar = compute or compute_scalar(view.scalar)
-    call = _Call(stmt, values, scalar, False)
-    extents = call.extents()
-    plan, packed = _plan(call, extents, view)
-    views = laid_out(call.views, packed)
-    Program(plan, call.storage, views, extents, view.owner, packed)(call.storage.values, views, view.owner)
-
-
-def _plan(call: _Call, extents: Mapping[str, int], out: Strided | bool | None) -> tuple[Plan, list[int | None]]:
-    """The plan of a call, and along which dimension each dense operand is made contiguous; see `layout_of`."""
-    layout = layout_of(call.form, call.views, extents, call.scalar, out)
-    plan = plan_of(call.stmt, call.form, operand_type(call.storage), call.views, layout, call.scalar)
-    return plan, layout.packed
+    call = _Call(stmt, values, compute or compute_scalar(view.scalar), False)
+    shaped = call.plan(view)
+    views = call.views if shaped.packed is None else laid_out(call.views, shaped.packed)
+    Program(shaped, call.storage, views, view.owner)(call.storage.values, call.views, view.owner)
 
 
 def _other_operands(call: _Call, values: Operands) -> tuple[Sequence[Operands], int, int | None] | None:
@@ -230,10 +224,12 @@ def _widened(form: Form, views: Sequence[Strided], storage: Storage, scalar: str
     return result
 
 
-def _describe(call: _Call, program: Program, allocated: int) -> None:
+def _describe(call: _Call, shaped: ShapedPlan, program: Program | None, kept: bool, out: Any) -> None:
     """Tell `explain` about a launch that has run."""
-    nothing = (None,) * len(call.views)
-    copied = sum(v.nbytes for v, d in zip(call.views, program.packed or nothing, strict=True) if d is not None)
-    lined = zip(call.views, program.aligned or nothing, strict=True)
-    copied += sum(v.nbytes for v, on in lined if on and not is_on_line(v))
-    program.describe(call.storage, allocated + copied, program is call.kept)
+    allocated = itemsize(call.scalar) * math.prod(out.shape)
+    if shaped.packed is not None:
+        allocated += sum(v.nbytes for v, d in zip(call.views, shaped.packed, strict=True) if d is not None)
+    if program is not None and program.aligned is not None:
+        lined = zip(call.views, program.aligned, strict=True)
+        allocated += sum(v.nbytes for v, on in lined if on and not is_on_line(v))
+    shaped.describe(call.storage, program, allocated, kept)

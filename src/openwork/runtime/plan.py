@@ -32,7 +32,7 @@ from .strided import Strided, unit_of
 
 __all__ = [
     "Bound", "Form", "Layout", "Output", "Plan", "extents_of", "form_of", "layout_of", "plan_of", "types_of",
-    "words_of", "work_of",
+    "words_of",
 ]  # fmt: skip
 
 LARGE_ROWS, LARGE_VECTOR = tuning.GATHERED_ROWS, tuning.GATHERED_VECTOR
@@ -302,19 +302,6 @@ class Bound:
     storage: Storage
     views: Sequence[Strided]
     extents: Mapping[str, int]
-
-
-def work_of(plan: Plan, storage: Storage, extents: Mapping[str, int]) -> int:
-    """An estimate of the multiplications: stored elements times the extents of the dense indices."""
-    schedule = plan.schedule
-    positions = (storage._structure or storage.structure).positions if storage.format.levels else ()
-    work = positions[-1] if positions else 1
-    if schedule.vector is not None:
-        work *= extents[schedule.vector]
-    for i in schedule.outer:
-        if i != schedule.vector:
-            work *= extents[i]
-    return work
 
 
 def words_of(bound: Bound, out: Any) -> list[int]:

@@ -16,18 +16,19 @@ import numpy as np
 from .. import tuning
 from ..codegen import pool
 from ..codegen.launcher import launcher, record
+from ..format.level import Iterate
 from ..storage.buffers import Array, address, is_torch, itemsize, length
 from ..storage.memory import LARGE
 from ..storage.storage import Storage
 from . import trace
 from .launch import even_bounds, kernel_argument, launch, outer_range, work_bounds
 from .packed_coordinates import packed_coordinates
-from .plan import Bound, Plan, work_of
+from .plan import Bound, Plan
 from .private_accumulators import PrivateAccumulators, has_long_run, parts_for
 from .split_rows import LongRows, with_short_rows
 from .strided import LINE, Strided, contiguous_along, new_output, on_lines, strided
 
-__all__ = ["Program", "laid_out"]
+__all__ = ["Program", "ShapedPlan", "laid_out"]
 
 PARALLEL_WORK = tuning.PRODUCT_PARALLEL
 LONG_WORK = tuning.PRODUCT_WAVE
@@ -73,41 +74,159 @@ def new_result(plan: Plan, extents: Mapping[str, int], like: Array, *, zero: boo
     return out
 
 
+class ShapedPlan:
+    """A plan for operands of known shapes and strides: what all structures of one type and shape have in common.
+
+    A launch of little work needs no more than this and the buffers of the structure, so that a call on a tensor that
+    was never met before finds it by types and shapes.
+
+    extents : of all indices
+    packed : along which dimension each dense operand has to be made contiguous, None where it is as it comes
+    made : shape and dtype of a result that is written as a whole, row-major and small
+    work : multiplications for each stored element
+    is_empty : whether an extent is 0, so that nothing is to be run
+    suits_all : whether no word of a launch follows from a structure
+    """
+
+    __slots__ = (
+        "buffers", "extents", "is_empty", "made", "packed", "plan", "range", "records", "start",
+        "suits_all", "work",
+    )  # fmt: skip
+
+    def __init__(self, plan: Plan, extents: Mapping[str, int], packed: list[int | None]) -> None:
+        self.plan, self.extents = plan, extents
+        self.packed = tuple(packed) if packed.count(None) < len(packed) else None
+        self.work = _work_for_each(plan, extents)
+        self.is_empty = 0 in extents.values()
+        self.made: tuple[tuple[int, ...], np.dtype[Any]] | None = None
+        self.buffers: tuple[tuple[bool, int], ...] = ()
+        self.records: tuple[bytes, bytes] | None = None
+        """the launch without addresses, and the same where other threads of Python may run meanwhile"""
+        self.range: tuple[int, int] | None = None
+        self.start = launcher()
+        self.suits_all = self.start is not None and not any(ref.kind in _OF_STRUCTURE for ref in plan.refs)
+
+    def _lay_out(self, storage: Storage, views: Sequence[Strided], out: Any) -> None:
+        """Make the records of a launch."""
+        plan = self.plan
+        result = storage if plan.output.shared else out
+        words, slots, _ = _layout(plan, storage, views, self.extents, result)
+        if type(result) is np.ndarray and plan.schedule.writes_all and result.flags.c_contiguous:
+            self.made = (result.shape, result.dtype) if result.nbytes < LARGE else None
+        self.buffers = tuple([(ref.kind == "pos", ref.level) for ref in plan.refs if ref.kind in ("pos", "crd")])
+        address = plan.executable.address
+        self.records = record(address, words, slots, False), record(address, words, slots, True)
+        if plan.schedule.sliced is not None:
+            self.range = 0, self.extents[plan.schedule.sliced]
+        elif not storage.format.levels:
+            self.range = 0, 0
+        elif storage.format.levels[0].format.functions.iterate is Iterate.COORDINATE:
+            self.range = outer_range(storage)
+
+    def is_enough(self, storage: Storage) -> bool:
+        """Whether a launch on a storage needs no program of its structure: the work is little."""
+        return self.suits_all and length(storage.values) * self.work < PARALLEL_WORK
+
+    def output(self, like: Array) -> Array:
+        """A fresh array for the result."""
+        if self.made is None or type(like) is not np.ndarray:
+            return new_result(self.plan, self.extents, like, zero=self.is_empty or not self.plan.schedule.writes_all)
+        return np.empty(*self.made)
+
+    def run(self, storage: Storage, views: Sequence[Strided], out: Any) -> None:
+        """Launch on one thread, on a storage of the type and shape, dense operands of the shapes and strides."""
+        if self.packed is not None:
+            views = laid_out(views, self.packed)
+        if self.records is None:
+            self._lay_out(storage, views, out)
+        memory: list[Any] = []
+        for is_pos, level in self.buffers:
+            memory.append((storage.pos if is_pos else storage.crd)[level])
+        memory.append(storage.values)
+        for view in views:
+            memory.append(view.owner)
+        if type(out) is np.ndarray:
+            memory.append(out)
+        else:  # the buffers of the structure are guarded with the tensor, the result is our own
+            first = len(self.buffers)
+            memory[:first] = map(_own_memory, memory[:first])
+            memory[first:] = map(address, memory[first:])
+            memory.append(_own_memory(out))
+        work = storage.values.shape[0] * self.work
+        launch = self.records[work > SHORT]  # type: ignore[index]
+        if code := self.start(launch, tuple(memory), *(self.range or outer_range(storage))):  # type: ignore[misc]
+            self.plan.executable.fail(code)
+
+    def describe(self, storage: Storage, program: Program | None, allocated: int, kept: bool) -> None:
+        """Record a launch for `explain`, cut as the program says, if there is one.
+
+        allocated : bytes of the result and of what was packed; kept : whether an earlier call prepared this one
+        """
+        parts, scratch, ranges = 1, 0, 1
+        if program is not None:
+            ranges = len(program.bounds) - 1 if program.long_rows is None else program.long_rows.count
+            if program.accumulators is not None:
+                parts, scratch = program.accumulators.parts, program.accumulators.nbytes
+        plan, schedule = self.plan, self.plan.schedule
+        formats = ", ".join(
+            f"{n}: {trace.shown(o.format)}" if o.format else f"{n}: dense {o.scalar}" for n, o in plan.operands.items()
+        )
+        order = [*schedule.outer, *(str(level.format) for level in storage.format.levels)]
+        facts = [("formats", formats), ("walks", f"{plan.form.driver}, level by level: {', '.join(order)}")]
+        if schedule.vector:
+            extent = f", extent {self.extents[schedule.vector]}"
+            lanes = " + ".join(str(t.lanes) for t in (schedule.main or schedule.rest))
+            facts.append(("vectorised", f"{schedule.vector}{extent}, register tile of {lanes} lanes"))
+        if schedule.short:
+            facts.append(("fibres", "short and of many lengths: all in one loop"))
+        if schedule.panel:
+            facts.append(("blocks", f"{schedule.panel} rows by {schedule.reads} reads of packed coordinates"))
+        if self.packed is not None:
+            names = [n for n, d in zip(plan.form.dense, self.packed, strict=True) if d is not None]
+            facts.append(("packs", f"{', '.join(names)} to be contiguous along {plan.vector}"))
+        where = f"coordinates of {schedule.sliced}" if schedule.sliced else "the outermost loop"
+        added = "" if schedule.parallel else f", added up in {parts} result(s)"
+        facts.append(("parallel", f"{ranges} range(s) of {where}{added}"))
+        place = "with the structure" if program is not None else "for operands of these types and shapes"
+        facts.append(trace.prepared(place if kept else ""))
+        trace.note(trace.Step(f"kernel {plan.stmt}", tuple(facts), allocated + scratch, plan.executable))
+
+
+_OF_STRUCTURE = frozenset({"packed", "last", "slice"})
+"""Kinds of words that follow from a structure, not from its shape."""
+
+
+def _work_for_each(plan: Plan, extents: Mapping[str, int]) -> int:
+    """The multiplications for each stored element: the product of the extents of the dense indices."""
+    return math.prod(extents[i] for i in {*plan.schedule.outer, plan.schedule.vector} if i is not None)
+
+
 class Program:
-    """A plan for one structure, and for dense operands of known shapes and strides.
+    """A plan for operands of known shapes, and one structure whose work is cut into ranges.
 
     Calling it runs it: on stored values, the views of the dense operands in the order of the plan's form, and the
     buffer of the result.
     """
 
     __slots__ = (
-        "accumulators", "aligned", "bounds", "extents", "fixed", "long_rows", "made", "packed", "plan", "range",
-        "record", "slots", "start", "threads", "words",
+        "accumulators", "aligned", "bounds", "fixed", "long_rows", "range", "record", "shaped", "slots", "start",
+        "threads", "words",
     )  # fmt: skip
 
-    def __init__(
-        self, plan: Plan, storage: Storage, views: Sequence[Strided], extents: Mapping[str, int], out: Any,
-        packed: list[int | None],
-    ) -> None:  # fmt: skip
+    def __init__(self, shaped: ShapedPlan, storage: Storage, views: Sequence[Strided], out: Any) -> None:
         """Inspect a structure.
 
         views : the dense operands as they are laid out
         out : the array of the result, or a storage of the same structure
-        packed : along which dimension each dense operand has to be made contiguous at each launch, None where it is as
-            it comes
         """
-        self.plan, self.extents, self.threads = plan, extents, pool.threads
-        self.packed = tuple(packed) if packed.count(None) < len(packed) else None
+        self.shaped, self.threads = shaped, pool.threads
+        plan, extents = shaped.plan, shaped.extents
         self.aligned = None if plan.vector is None else _aligned(plan, storage, views)
-        self.made: tuple[tuple[int, ...], np.dtype[Any]] | None = None
-        """shape and dtype of a result that is written as a whole, row-major and small"""
-        if plan.schedule.writes_all and type(out) is np.ndarray and out.flags.c_contiguous and out.nbytes < LARGE:
-            self.made = out.shape, out.dtype
         self.accumulators: PrivateAccumulators | None = None
         self.long_rows: LongRows | None = None
         self.record: bytes | None = None
         self.bounds: tuple[int, ...] = (0, 0)
-        work = work_of(plan, storage, extents)
+        work = length(storage.values) * shaped.work
         if work >= PARALLEL_WORK:
             self._cut(Bound(plan, storage, views, extents), work, out)
         else:
@@ -125,7 +244,7 @@ class Program:
 
     def _cut(self, bound: Bound, work: int, out: Any) -> None:
         """Cut work that is worth several threads into ranges, long rows into pieces."""
-        plan, threads = bound.plan, pool.threads
+        plan, threads = bound.plan, self.threads
         size = None if plan.output.shared else _contiguous_size(strided(out))
         walked = with_short_rows(bound, threads)
         self.bounds, parts = _bounds_of(walked, threads, work, size)
@@ -137,18 +256,13 @@ class Program:
                 self.bounds, parts, plan.stmt.reduction, plan.output.scalar, size, self.slots[-1]
             )
 
-    def output(self, like: Array) -> Array:
-        """A fresh array for the result."""
-        if self.made is None or type(like) is not np.ndarray:
-            return new_result(self.plan, self.extents, like, zero=not self.plan.schedule.writes_all)
-        return np.empty(*self.made)
-
     def __call__(self, values: Any, views: Sequence[Strided], out: Any) -> None:
-        if self.packed is not None:
-            views = laid_out(views, self.packed)
+        shaped = self.shaped
+        if shaped.packed is not None:
+            views = laid_out(views, shaped.packed)
         if self.aligned is not None:
             views = [on_lines(v) if on_line else v for v, on_line in zip(views, self.aligned, strict=True)]
-        executable = self.plan.executable
+        executable = shaped.plan.executable
         if self.record is not None and self.range is not None:
             operands = (values, *map(_OWNER, views))
             if type(out) is np.ndarray:
@@ -173,34 +287,7 @@ class Program:
         elif self.long_rows is not None:
             self.long_rows.run(executable, words, begin)
         else:
-            launch(executable, words, self.bounds, self.plan.schedule.parallel)
-
-    def describe(self, storage: Storage, allocated: int, kept: bool) -> None:
-        """Record a launch for `explain`; `allocated` are the bytes of the result and of what was packed."""
-        parts, scratch = (1, 0) if self.accumulators is None else (self.accumulators.parts, self.accumulators.nbytes)
-        ranges = len(self.bounds) - 1 if self.long_rows is None else self.long_rows.count
-        plan, schedule = self.plan, self.plan.schedule
-        formats = ", ".join(
-            f"{n}: {trace.shown(o.format)}" if o.format else f"{n}: dense {o.scalar}" for n, o in plan.operands.items()
-        )
-        order = [*schedule.outer, *(str(level.format) for level in storage.format.levels)]
-        facts = [("formats", formats), ("walks", f"{plan.form.driver}, level by level: {', '.join(order)}")]
-        if schedule.vector:
-            extent = f", extent {self.extents[schedule.vector]}"
-            lanes = " + ".join(str(t.lanes) for t in (schedule.main or schedule.rest))
-            facts.append(("vectorised", f"{schedule.vector}{extent}, register tile of {lanes} lanes"))
-        if schedule.short:
-            facts.append(("fibres", "short and of many lengths: all in one loop"))
-        if schedule.panel:
-            facts.append(("blocks", f"{schedule.panel} rows by {schedule.reads} reads of packed coordinates"))
-        if self.packed is not None:
-            names = [n for n, d in zip(plan.form.dense, self.packed, strict=True) if d is not None]
-            facts.append(("packs", f"{', '.join(names)} to be contiguous along {plan.vector}"))
-        where = f"coordinates of {schedule.sliced}" if schedule.sliced else "the outermost loop"
-        added = "" if schedule.parallel else f", added up in {parts} result(s)"
-        facts.append(("parallel", f"{ranges} range(s) of {where}{added}"))
-        facts.append(trace.prepared("with the structure" if kept else ""))
-        trace.note(trace.Step(f"kernel {plan.stmt}", tuple(facts), allocated + scratch, plan.executable))
+            launch(executable, words, self.bounds, shaped.plan.schedule.parallel)
 
 
 def _own_memory(x: Array) -> Any:
