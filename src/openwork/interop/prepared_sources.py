@@ -125,5 +125,5 @@ def recall_torch(obj: Any) -> Tensor | None:
     private(pos, *crd)
     every_pos, every_crd = source.groups(pos, crd)
     out = Storage(source.shape, source.format, source.scalar, source.fill, every_pos, every_crd, values)
-    out._watch = watch_from((pos, *crd), len(source.first), seen, values, n)
+    out._watch = watch_from((pos, *crd), len(source.first), seen, values)
     return Tensor._from_storage(out)

@@ -1,7 +1,7 @@
 """Torch buffers that other code may change -> a record of them when they were checked, and whether it still holds.
 
 `adopted(x)` is an alias of x without other references. Its version counter counts writes through any other alias; its
-address and the bytes of its memory reveal `resize_` and `set_`. Of NumPy's arrays nothing is recorded: an array that is
+address reveals memory that was resized. Of NumPy's arrays nothing is recorded: an array that is
 referred to is not resized, unless its owner insists (`refcheck=False`), and writes into an index array are found by
 `check`: see docs/ownership.md.
 """
@@ -9,8 +9,7 @@ referred to is not resized, unless its owner insists (`refcheck=False`), and wri
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,6 +23,7 @@ __all__ = [
 
 Name: TypeAlias = tuple[str, int]
 """The name of a buffer: "pos", "crd" or "values", and the level."""
+_VALUES = "values", 0
 _SOURCE = "_openwork_source"
 """The attribute of a torch alias that nobody else has: the tensor whose version counter is read, None for itself."""
 _KEPT = "_openwork_kept"
@@ -108,35 +108,46 @@ class _Unversioned:
     _version = None
 
 
+class Record(NamedTuple):
+    """What a torch tensor was when it was checked.
+
+    address_of, at : its address, asked and as it was: memory that is resized moves
+    source, version : whose version counter is read, and what it was
+    tensor, numel, dtype : the tensor, its length and its type, where others have the object itself and may change
+        these; of an alias that nobody else has the length is None
+    name : of the buffer
+    """
+
+    address_of: Callable[[], int]
+    at: int
+    source: Any
+    version: int | None
+    tensor: Any
+    numel: int | None
+    dtype: Any
+    name: Name
+
+
+def _bytes_reached(t: Any) -> int:
+    """The bytes of memory that a tensor reaches, from its begin on."""
+    return int((t.storage_offset() + t.numel()) * t.element_size()) if t.numel() else 0
+
+
 class Watch:
     """The records of a storage's torch buffers, to detect changes by other code. NOTHING where no other code has them.
 
     base : the watch of other buffers, which holds where this one does; None where there are none
+    begun : makes the records at the first question, of a watch that begins with less
     is_fresh : whether its own records were made for the question that comes now
     """
 
-    __slots__ = ("base", "begun", "is_fresh", "private", "shared", "tensors")
+    __slots__ = ("base", "begun", "is_fresh", "records")
 
-    def __init__(self, tensors: list[tuple[Name, _Record]], base: Watch | None = None) -> None:
-        self.begun: Callable[[], list[tuple[Name, _Record]]] | None = None
-        """makes the records at the first question, of a watch that begins with less"""
-        self.base, self.is_fresh = base, False
-        self._record(tensors)
-
-    def _record(self, tensors: list[tuple[Name, _Record]]) -> None:
-        """Take the records of torch's tensors."""
-        self.tensors = tensors
-        self.private: list[Any] = []
-        """what is asked of tensors that nobody else has, and the answers: addresses, bytes, versions"""
-        self.shared: list[Any] = []
-        """the same of other tensors, with their lengths and types"""
-        for _, s in tensors:
-            source = _Unversioned if s.version is None else s.source
-            place = s.tensor.data_ptr, s.at, s.storage.nbytes, s.nbytes, source, s.version
-            if s.is_private:
-                self.private.append(place)
-            else:
-                self.shared.append((*place, s.tensor, s.numel, s.dtype))
+    def __init__(
+        self, records: list[Record], base: Watch | None = None, begun: Callable[[], list[Record]] | None = None,
+        is_fresh: bool = False,
+    ) -> None:  # fmt: skip
+        self.records, self.base, self.begun, self.is_fresh = records, base, begun, is_fresh
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
@@ -147,13 +158,12 @@ class Watch:
             self._begin()
         if self.base is not None and not self.base.holds():
             return False
-        for address_now, at, nbytes_now, nbytes, source, version in self.private:
-            if address_now() != at or nbytes_now() != nbytes or source._version != version:
+        for address_of, at, source, version, t, numel, dtype, _ in self.records:
+            if address_of() != at or source._version != version:
                 return False
-        for address_now, at, nbytes_now, nbytes, source, version, t, numel, dtype in self.shared:
-            if address_now() != at or nbytes_now() != nbytes or source._version != version:
+            if numel is not None and (t.numel() != numel or t.ndim != 1 or t.dtype is not dtype):
                 return False
-            if t.numel() != numel or t.ndim != 1 or t.dtype is not dtype or not t.is_contiguous():
+            if numel is not None and not t.is_contiguous():
                 return False
         return True
 
@@ -161,22 +171,24 @@ class Watch:
         """Make the records of a watch that began with less."""
         begun, self.begun = self.begun, None
         if begun is not None:
-            self._record(begun())
+            self.records = begun()
 
     def changed(self) -> list[str]:
         """The torch buffers that have changed. Raises InvariantError where memory is gone."""
         self._begin()
         of_base = [] if self.base is None else self.base.changed()
-        changed = [(name, seen) for name, seen in self.tensors if not seen.holds()]
-        for name, seen in changed:
-            if seen.lost():
+        changed = [record for record in self.records if not Watch([record]).holds()]
+        for record in changed:
+            reached, nbytes = _bytes_reached(record.tensor), record.tensor.untyped_storage().nbytes()
+            if reached > nbytes:
                 raise InvariantError(
-                    f"{_spelled(name, True)}: the memory of the torch tensor was resized after the tensor was made\n"
-                    f"  expected: {seen.nbytes} bytes; got: {seen.nbytes_now()}\n"
+                    f"{_spelled(record.name, True)}: the memory of the torch tensor was resized after the tensor was"
+                    f" made\n  expected: {reached} bytes; got: {nbytes}\n"
                     "  help: make the tensor anew, or of clones before storages are resized"
                 )
-            seen.forget()
-        return [*of_base, *[_spelled(name) for name, _ in changed]]
+            if hasattr(record.tensor, _SEEN):
+                delattr(record.tensor, _SEEN)
+        return [*of_base, *[_spelled(record.name) for record in changed]]
 
 
 NOTHING = Watch([])
@@ -192,59 +204,29 @@ def _spelled(name: Name, numbered: bool = False) -> str:
     return f"{_NUMBERS[kind]} {text}" if numbered else text
 
 
-class _Record:
-    """The record of a torch tensor: of values their address, size and type, of index buffers also their version."""
+def _index_record(x: Any, name: Name, seen: tuple[int, int | None] | None = None) -> Record:
+    """The record of an index buffer, of when it was first checked: address and version, where they are given."""
+    attributes = x.__dict__
+    source = attributes.get(_SOURCE)
+    source = x if source is None else source
+    known = attributes.get(_SEEN) if seen is None else seen
+    if known is None:
+        known = x.data_ptr(), None if source.is_inference() else source._version
+    attributes[_SEEN] = at, version = known
+    numel = None if _SOURCE in attributes or _KEPT in attributes else x.numel()
+    source = _Unversioned if version is None else source
+    return Record(x.data_ptr, at, source, version, x, numel, x.dtype, name)
 
-    __slots__ = ("at", "dtype", "is_private", "nbytes", "numel", "source", "storage", "tensor", "version")
 
-    def __init__(self, tensor: Any, index: bool) -> None:
-        self.tensor, self.numel, self.dtype = tensor, tensor.numel(), tensor.dtype
-        self.storage = tensor.untyped_storage()
-        source = getattr(tensor, _SOURCE, None)
-        self.source = tensor if source is None else source
-        self.is_private = index and (hasattr(tensor, _SOURCE) or hasattr(tensor, _KEPT))
-        """whether no other code has the object itself, so that its shape and type cannot change"""
-        record = getattr(tensor, _SEEN, None) if index else None
-        if record is None:
-            version = self.source._version if index and not self.source.is_inference() else None
-            record = tensor.data_ptr(), self.storage.nbytes(), version
-            if index:
-                setattr(tensor, _SEEN, record)
-        self.at: int = record[0]
-        self.nbytes: int = record[1]
-        self.version: int | None = record[2]
-
-    def holds(self) -> bool:
-        """Whether nothing has changed."""
-        t = self.tensor
-        if t.data_ptr() != self.at or self.storage.nbytes() != self.nbytes:
-            return False
-        if self.version is not None and self.source._version != self.version:
-            return False
-        if self.is_private:
-            return True
-        return t.numel() == self.numel and t.ndim == 1 and t.dtype is self.dtype and bool(t.is_contiguous())
-
-    def nbytes_now(self) -> int:
-        """Bytes of the tensor's memory now."""
-        return int(self.tensor.untyped_storage().nbytes())
-
-    def lost(self) -> bool:
-        """Whether the tensor reaches beyond its memory."""
-        t = self.tensor
-        end = (t.storage_offset() + t.numel()) * t.element_size()
-        return bool(t.numel() and end > self.nbytes_now())
-
-    def forget(self) -> None:
-        """Drop the tensor's record, so that the tensor is checked again."""
-        if hasattr(self.tensor, _SEEN):
-            delattr(self.tensor, _SEEN)
+def _value_record(x: Any, at: int, numel: int, dtype: Any) -> Record:
+    """The record of values, of when they were as this says."""
+    return Record(x.data_ptr, at, _Unversioned, None, x, numel, dtype, _VALUES)
 
 
 def names_of(pos: Any, crd: Any, values: Any) -> list[tuple[Name, Any]]:
     """The buffers that exist, by name: pos of each level, crd of each level, values."""
     index_buffers = [((kind, at), b) for kind, group in (("pos", pos), ("crd", crd)) for at, b in enumerate(group)]
-    return [(name, b) for name, b in (*index_buffers, (("values", 0), values)) if b is not None]
+    return [(name, b) for name, b in (*index_buffers, (_VALUES, values)) if b is not None]
 
 
 def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
@@ -253,10 +235,13 @@ def watch(pos: Any, crd: Any, values: Any = None) -> Watch:
     if like is None or isinstance(like, np.ndarray):
         return NOTHING
     try:
-        tensors = [(name, _Record(b, name[0] != "values")) for name, b in names_of(pos, crd, values)]
+        records = [
+            _value_record(b, b.data_ptr(), b.numel(), b.dtype) if name is _VALUES else _index_record(b, name)
+            for name, b in names_of(pos, crd, values)
+        ]
     except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer: without memory of its own
         return NOTHING
-    return Watch(tensors) if tensors else NOTHING
+    return Watch(records) if records else NOTHING
 
 
 def watch_of_values(values: Any, base: Watch) -> Watch:
@@ -265,47 +250,24 @@ def watch_of_values(values: Any, base: Watch) -> Watch:
     Its record is made at the second question: most results are asked once.
     """
     try:
-        as_it_is = values.data_ptr(), values.untyped_storage().nbytes(), values.numel(), values.dtype
+        as_it_is = values.data_ptr(), values.numel(), values.dtype
     except (RuntimeError, NotImplementedError):  # of a transform, or of a tracer
         return NOTHING
-    out: Watch = object.__new__(Watch)
-    out.tensors, out.private, out.shared = [], [], []
-    out.base, out.is_fresh = None if base is NOTHING else base, True
-    out.begun = partial(_record_of_values, values, as_it_is)
-    return out
+    return Watch([], None if base is NOTHING else base, lambda: [_value_record(values, *as_it_is)], is_fresh=True)
 
 
-def _record_of_values(values: Any, as_it_was: tuple[int, int, int, Any]) -> list[tuple[Name, _Record]]:
-    """The record of values, of when they were as this says."""
-    record = _Record(values, False)
-    record.at, record.nbytes, record.numel, record.dtype = as_it_was
-    return [(("values", 0), record)]
-
-
-def watch_from(
-    index_buffers: Sequence[Any], first: int, seen: Sequence[tuple[int, int]], values: Any, count: int
-) -> Watch:
+def watch_from(index_buffers: Sequence[Any], first: int, seen: Sequence[tuple[int, int]], values: Any) -> Watch:
     """The watch of torch buffers that were checked just now: pos of level `first` and crd from there on, which were at
-    these addresses, of these versions, and so many values.
+    these addresses, of these versions, and values.
 
     Records, which take a third of the time of `asarray`, are made when they are asked for.
     """
-    out = Watch([])
-    out.begun = lambda: _records(index_buffers, first, seen, values, count)
-    return out
+    as_it_is = values.data_ptr(), values.numel(), values.dtype
 
+    def records() -> list[Record]:
+        found = [_value_record(values, *as_it_is)]
+        for k, (x, known) in enumerate(zip(index_buffers, seen, strict=True)):
+            found.append(_index_record(x, ("crd", first + k - 1) if k else ("pos", first), known))
+        return found
 
-def _records(
-    index_buffers: Sequence[Any], first: int, seen: Sequence[tuple[int, int]], values: Any, count: int
-) -> list[tuple[Name, _Record]]:
-    """The records of `watch_from`; what does not hold any more has one that says so."""
-    records: list[tuple[Name, _Record]] = []
-    for k, (x, (at, version)) in enumerate(zip(index_buffers, seen, strict=True)):
-        name = ("crd", first + k - 1) if k else ("pos", first)
-        setattr(x, _SEEN, (at, int(x.untyped_storage().nbytes()), version))
-        records.append((name, _Record(x, True)))
-    records.append((("values", 0), _Record(values, False)))
-    for _, record in records:
-        if record.lost() or (record.tensor is values and (values.numel() != count or not values.is_contiguous())):
-            record.nbytes = -1
-    return records
+    return Watch([], begun=records)
