@@ -297,10 +297,9 @@ SUM_ROW = _tuned(
     1024, "elements", "of a row of a full sum: few for small rounding errors, enough for few rows",
     "set with 00dc6df",
 )  # fmt: skip
-SUM_IN_LIBRARY = _tuned(1 << 14, "elements", "below which the array library sums as fast", "set with 00dc6df")
-SUM_SHORT = _tuned(
-    1 << 17, "elements", "up to which floats are summed by one thread that keeps the interpreter's lock",
-    "10^5 of f64: 7 us, where torch takes 9 and NumPy 24; with preparing ranges and a sum of rows 21",
+SUM_IN_LIBRARY = _tuned(
+    1 << 15, "elements", "below which the array library sums",
+    "on one thread, so that sums are the same on any number: 3 x 10^4 of f64 take NumPy 7 us, torch 4, kernels 9",
 )  # fmt: skip
 SPGEMM_PARALLEL = _tuned(1 << 16, "products", "below which one thread does it all", "set with a22bd41")
 SPGEMM_WAVE = _tuned(1 << 26, "products", "between which control returns to Python", "signals are answered between")

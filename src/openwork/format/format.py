@@ -227,6 +227,12 @@ class Format:
         ]
         return tuple(plain) if len(plain) == len(self.levels) else None
 
+    @cached_property
+    def position_texts(self) -> tuple[str | None, ...]:
+        """The level functions that give each level's number of positions; None where it has one for each coordinate."""
+        functions = [level.format.functions for level in self.levels]
+        return tuple([None if f.full else f.positions for f in functions])
+
     def ragged(self, shape: Sequence[int]) -> bool:
         """Whether level coordinates inside their ranges can lie outside the shape, so that walking them needs a guard.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..storage.buffers import is_array, is_torch
+from ..storage.buffers import PLAIN_TENSORS, is_array, is_torch
 from ..tensor.one_library import one_library
 from ..tensor.tensor import Tensor
 from .dask import register
@@ -38,6 +38,9 @@ def is_foreign_sparse(x: Any) -> bool:
 
 def adopt_foreign(x: Any) -> Any:
     """A sparse tensor of another library -> a Tensor over its buffers; anything else as it is."""
+    kind = type(x)
+    if kind is Tensor or (kind in PLAIN_TENSORS and x.layout is sys.modules["torch"].strided):
+        return x
     if not is_foreign_sparse(x):
         return x
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import tuning
-from ..codegen.executable import Executable
-from ..codegen.plan_cache import PlanCache
-from ..codegen.short_call import bound
-from ..compiler.single.row_sums import extreme_kernel, pairwise_kernel, total_kernel
+from ..compiler.single.row_sums import extreme_kernel, total_kernel
 from ..ir.types import COMPLEX
 from ..storage.buffers import (
     Array,
@@ -22,44 +18,40 @@ from ..storage.buffers import (
     dtype_of,
     empty,
     is_torch,
-    is_unrecorded,
     length,
-    numpy_dtype,
     scalar_of,
     to_numpy,
 )
 from .conversion.assembly import full
-from .conversion.conversion_kernels import call, shared_kernel
+from .conversion.conversion_kernels import call
 from .conversion.ranges import Ranges, of_numbers
 from .gradient_hook import differentiable
 from .promote import compute_scalar
 
-__all__ = ["by_library", "extreme", "is_short", "short_launch", "total", "total_and_count"]
+__all__ = ["by_library", "extreme", "total", "total_and_count"]
 
 ROW = tuning.SUM_ROW
-ShortLaunch = tuple[Executable, Callable[..., int]]
-_SHORT: PlanCache[tuple[str, int], ShortLaunch] = PlanCache("sums of few values", 64)
-"""by type and number of the values"""
 _BY_LIBRARY = {"bool", *COMPLEX}
-LEAST, MOST = tuning.SUM_IN_LIBRARY, tuning.SUM_SHORT
+LEAST = tuning.SUM_IN_LIBRARY
 
 
-@differentiable(lambda values, *_: (values,))
 def total(values: Array, scalar: str, bits: Array | None = None) -> Array:
     """The sum of a flat array, of rank 0, computed and given in the scalar type; of the elements whose bit is set.
 
-    Half precision is summed in float32 and rounded once. Rounding errors grow as those of NumPy's pairwise sums, and
-    are the same for any number of threads.
+    Few values are summed by their library, which records it. Half precision is summed in float32 and rounded once.
+    Rounding errors grow as those of NumPy's pairwise sums, and are the same for any number of threads.
     """
+    if bits is None and by_library(scalar_of(values), scalar, values):
+        return _library_sum(values, scalar)
+    return _total(values, scalar, bits)
+
+
+@differentiable(lambda values, *_: (values,))
+def _total(values: Array, scalar: str, bits: Array | None) -> Array:
+    """`total` by kernels."""
     if bits is not None:
         return total_and_count(values, scalar, bits)[0]
-    source, count = scalar_of(values), length(values)
-    launch = short_launch(scalar, count) if source == scalar and is_short(values) else None
-    if launch is not None:
-        return _short_sum(launch, values).reshape(())
-    if by_library(source, scalar, values):
-        return _library_sum(values, scalar)
-    wide = compute_scalar(scalar)
+    source, count, wide = scalar_of(values), length(values), compute_scalar(scalar)
     rows = -(-count // ROW)
     sums = empty(rows, wide, values)
     words = {"row": ROW, "count": count, "values": address(values), "sums": address(sums)}
@@ -81,35 +73,6 @@ def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int
     ranges = of_numbers(rows, count) or Ranges((0, rows))
     call(f"total of bits {source} {wide}", lambda: total_kernel(source, wide, True), words, ranges)
     return cast(_library_sum(sums, wide), scalar), int(counts.sum())
-
-
-def is_short(values: Array) -> bool:
-    """Whether these are floats that are not recorded, so few that one thread sums them in a short call: in less time
-    than torch takes, and than NumPy from `LEAST` on."""
-    if not 0 < length(values) <= MOST or scalar_of(values) not in ("f32", "f64"):
-        return False
-    return is_unrecorded(values) if is_torch(values) else length(values) >= LEAST
-
-
-def short_launch(scalar: str, count: int) -> ShortLaunch | None:
-    """The kernel of the sum of so many values, and its launch as a function of values and result; None where there are
-    no short calls."""
-    launch = _SHORT.get((scalar, count))
-    if launch is None:
-        executable = shared_kernel(f"pairwise total {scalar}", lambda: pairwise_kernel(scalar))
-        start = bound(executable, [ROW, count, 0, 0], (2, 3))
-        if start is None:
-            return None
-        launch = _SHORT.keep((scalar, count), (executable, start))
-    return launch
-
-
-def _short_sum(launch: ShortLaunch, values: Any) -> Any:
-    """The sum of values, one element in NumPy's memory, which allocates in a third of the time of torch's."""
-    out = np.empty(1, numpy_dtype(scalar_of(values)))
-    if code := launch[1](values.data_ptr() if is_torch(values) else values, out):
-        launch[0].fail(code)
-    return as_array(out, like=values)
 
 
 def by_library(source: str, scalar: str, values: Array) -> bool:

@@ -7,6 +7,7 @@ holds no address: each launch asks the arrays that it is given. A structure keep
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -17,7 +18,7 @@ from .. import tuning
 from ..codegen import pool
 from ..codegen.launcher import launcher, record
 from ..format.level import Iterate
-from ..storage.buffers import Array, address, is_torch, itemsize, length
+from ..storage.buffers import PLAIN_TENSORS, Array, address, is_contiguous, is_torch, itemsize, length
 from ..storage.memory import LARGE
 from ..storage.storage import Storage
 from . import trace
@@ -109,10 +110,10 @@ class ShapedPlan:
     def _lay_out(self, storage: Storage, views: Sequence[Strided], out: Any) -> None:
         """Make the records of a launch."""
         plan = self.plan
-        result = storage if plan.output.shared else out
+        result: Any = storage if plan.output.shared else out
         words, slots, _ = _layout(plan, storage, views, self.extents, result)
-        if type(result) is np.ndarray and plan.schedule.writes_all and result.flags.c_contiguous:
-            self.made = (result.shape, result.dtype) if result.nbytes < LARGE else None
+        if result is out and plan.schedule.writes_all and is_contiguous(out) and out.nbytes < LARGE:
+            self.made = tuple(out.shape), out.dtype
         self.buffers = tuple([(ref.kind == "pos", ref.level) for ref in plan.refs if ref.kind in ("pos", "crd")])
         address = plan.executable.address
         self.records = record(address, words, slots, False), record(address, words, slots, True)
@@ -129,9 +130,10 @@ class ShapedPlan:
 
     def output(self, like: Array) -> Array:
         """A fresh array for the result."""
-        if self.made is None or type(like) is not np.ndarray:
+        if self.made is None:
             return new_result(self.plan, self.extents, like, zero=self.is_empty or not self.plan.schedule.writes_all)
-        return np.empty(*self.made)
+        shape, dtype = self.made
+        return np.empty(shape, dtype) if type(like) is np.ndarray else sys.modules["torch"].empty(shape, dtype=dtype)
 
     def run(self, storage: Storage, views: Sequence[Strided], out: Any) -> None:
         """Launch on one thread, on a storage of the type and shape, dense operands of the shapes and strides."""
@@ -145,13 +147,9 @@ class ShapedPlan:
         memory.append(storage.values)
         for view in views:
             memory.append(view.owner)
-        if type(out) is np.ndarray:
-            memory.append(out)
-        else:  # the buffers of the structure are guarded with the tensor, the result is our own
-            first = len(self.buffers)
-            memory[:first] = map(_own_memory, memory[:first])
-            memory[first:] = map(address, memory[first:])
-            memory.append(_own_memory(out))
+        memory.append(out)
+        if type(out) is not np.ndarray:
+            memory = list(map(_memory_of, memory))
         work = storage.values.shape[0] * self.work
         launch = self.records[work > SHORT]  # type: ignore[index]
         if code := self.start(launch, tuple(memory), *(self.range or outer_range(storage))):  # type: ignore[misc]
@@ -267,8 +265,8 @@ class Program:
             operands = (values, *map(_OWNER, views))
             if type(out) is np.ndarray:
                 memory: tuple[Any, ...] = (*self.fixed, *operands, out)
-            else:  # the buffers of the structure are guarded with the tensor, the result is our own
-                memory = (*map(_own_memory, self.fixed), *map(address, operands), _own_memory(out))
+            else:
+                memory = tuple(map(_memory_of, (*self.fixed, *operands, out)))
             if code := self.start(self.record, memory, *self.range):
                 executable.fail(code)
             return
@@ -290,14 +288,16 @@ class Program:
             launch(executable, words, self.bounds, shaped.plan.schedule.parallel)
 
 
-def _own_memory(x: Array) -> Any:
-    """A buffer that is openwork's or was guarded, for a launch: an array, or the address of a tensor."""
+def _memory_of(x: Array) -> Any:
+    """A buffer for a launch, of what was asked already whether torch records it: an array, or a tensor's address."""
     if type(x) is np.ndarray:
         return x
-    try:
-        return x.data_ptr()
-    except RuntimeError:  # of a transform of torch.func, around the tensor that has the memory
-        return address(x)
+    if type(x) in PLAIN_TENSORS and x.is_cpu:
+        try:
+            return x.data_ptr()
+        except RuntimeError:  # of a transform of torch.func, around the tensor that has the memory
+            pass
+    return address(x)
 
 
 def laid_out(views: Sequence[Strided], packed: Sequence[int | None]) -> list[Strided]:

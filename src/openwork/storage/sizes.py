@@ -35,22 +35,22 @@ def positions(format: Format, intervals: Sequence[tuple[int, int]], crd: Sequenc
 
     intervals : the coordinate range of each level, see `Format.level_intervals`
     """
-    slices = batches(format, intervals) if format.batch_ndim else 1
+    n = format.batch_ndim
+    slices = batches(format, intervals) if n else 1
     counts: list[int] = []
     parents = 1
-    for at, (level, (lo, hi)) in enumerate(zip(format.levels, intervals, strict=True)):
-        if at < format.batch_ndim:
-            parents *= hi - lo
-            counts.append(parents)
-            if at == format.batch_ndim - 1:
-                parents = 1
-            continue
-        stored, form = crd[at], level.format.functions
+    for lo, hi in intervals[:n]:
+        parents *= hi - lo
+        counts.append(parents)
+    parents = 1
+    for stored, text, level, (lo, hi) in zip(
+        crd[n:], format.position_texts[n:], format.levels[n:], intervals[n:], strict=True
+    ):
         if stored is not None:
-            parents = int(stored.shape[0]) // slices if slices else 0
-        elif form.full:
+            parents = stored.shape[0] // slices if slices else 0
+        elif text is None:
             parents *= hi - lo
         else:
-            parents = evaluate(form.positions, level.format, {"parents": parents, "N": hi - lo})
+            parents = evaluate(text, level.format, {"parents": parents, "N": hi - lo})
         counts.append(parents * slices)
     return tuple(counts)

@@ -26,8 +26,9 @@ def one_library(*operands: Any) -> Sequence[Any]:
     first: Any = None
     numpy = False
     for x in operands:
-        s = getattr(x, "_storage", None)
-        values = x if s is None else s.values
+        values = x._raw_storage.values if type(x) is Tensor else x
+        if values is x and (s := getattr(x, "_storage", None)) is not None:
+            values = s.values
         if type(values) is np.ndarray:
             numpy = True
         elif first is None and is_torch(values):

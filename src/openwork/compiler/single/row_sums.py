@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...ir.loop import Kernel
 from ...ir.text import parse
 
-__all__ = ["extreme_kernel", "join_kernel", "pairwise_kernel", "total_kernel"]
+__all__ = ["extreme_kernel", "join_kernel", "total_kernel"]
 
 
 def total_kernel(source: str, scalar: str, bitmap: bool = False) -> Kernel:
@@ -27,31 +27,6 @@ def total_kernel(source: str, scalar: str, bitmap: bool = False) -> Kernel:
                     acc += {value}
                 sums[r] = acc
         """
-    )
-
-
-def pairwise_kernel(scalar: str) -> Kernel:
-    """`out[0]` is the sum of `count` values, one or more: of rows of `row`, which are added in pairs of pairs."""
-    return parse(
-        """
-        def pairwise(row: i64, count: i64, values: T[const], out: T[mut]):  # reassociate
-            rows = (count + row - 1) // row
-            parts: T[rows] = empty
-            for r in range(rows):
-                acc: T = 0.0
-                for e in range(r * row, min(r * row + row, count)):
-                    acc += values[e]
-                parts[r] = acc
-            n: i64 = rows
-            while n > 1:
-                for k in range(n // 2):  # novector
-                    parts[k] = parts[2 * k] + parts[2 * k + 1]
-                if n % 2 == 1:
-                    parts[n // 2] = parts[n - 1]
-                n = (n + 1) // 2
-            out[0] = parts[0]
-        """,
-        T=scalar,
     )
 
 

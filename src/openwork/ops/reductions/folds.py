@@ -242,9 +242,16 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
     return Assignment(Access("s", kept_indices), op, Apply("pattern", (source,)) if count else source)
 
 
-@differentiable(lambda op, t, *_: (t._raw_storage.values,))
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
+    if op == "sum" and len(axes) == t.ndim and _is_all_values(t._storage, scalar):
+        return total(t._storage.values, scalar)
+    return _fold(op, t, axes, scalar)
+
+
+@differentiable(lambda op, t, *_: (t._raw_storage.values,))
+def _fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
+    """`fold` by a statement."""
     s = t._storage
     if op != "sum" or s.fill_value or s.scalar == "bool" or not keeps_sums(s.scalar, scalar):
         s = summed(s)
@@ -256,9 +263,6 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     if not n:
         check_extents(op, t, axes)
     ndim = len(s.shape)
-    if op == "sum" and len(axes) == ndim and _is_compact(s, axes):
-        total_of_all: Array = total(s.values, scalar)
-        return total_of_all
     in_f64 = op == "sum" and len(axes) == ndim and scalar in ("f32", "f16", "bf16")
     stmt = _statement(_OPERATORS[op], ndim, axes, False)
     result = contract(stmt, {"A": s}, "f64" if in_f64 else scalar, s.values)
@@ -306,9 +310,11 @@ def _countable(n: int) -> int | float:
     return n if n <= LARGEST else float(n)
 
 
-def _is_compact(s: Storage, axes: tuple[int, ...]) -> bool:
-    """Whether a sum over these axes is that of all values."""
-    return len(axes) == len(s.shape) and s.values.shape[0] == s.nse and not s.fill_value
+def _is_all_values(s: Storage, scalar: str) -> bool:
+    """Whether the sum of all elements, in a scalar type, is that of all values."""
+    if s.fill_value or s.values.shape[0] != s.nse or (s.scalar in COMPLEX and scalar not in COMPLEX):
+        return False
+    return s.format.is_unique or (s.scalar != "bool" and keeps_sums(s.scalar, scalar))
 
 
 def _array_namespace(like: Array) -> Any:

@@ -35,7 +35,7 @@ def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     if scalar not in DIFFERENTIABLE:
         return _fold(op, Tensor._from_storage(detached_storage(s)), axes, scalar)
     if op == "sum":
-        return folds.fold.__wrapped__(op, t, axes, scalar)  # type: ignore[attr-defined]
+        return folds._fold.__wrapped__(op, t, axes, scalar)  # type: ignore[attr-defined]
     s = without_duplicates(s)
     return _extreme(op, s, axes, scalar) if op in ("min", "max") else _prod(s, axes, scalar)
 
