@@ -233,6 +233,11 @@ class Format:
         functions = [level.format.functions for level in self.levels]
         return tuple([None if f.full else f.positions for f in functions])
 
+    @cached_property
+    def has_bitmap(self) -> bool:
+        """Whether a level says by bits which of its positions are elements."""
+        return any(level.format.is_bitmap for level in self.levels)
+
     def ragged(self, shape: Sequence[int]) -> bool:
         """Whether level coordinates inside their ranges can lie outside the shape, so that walking them needs a guard.
 

@@ -38,7 +38,6 @@ class Plans:
     conversions : by target format or stage
     indexing : by kind of selection
     moves : gathers of selections and conversions, by these, see `runtime.prepared_moves`
-    maps : functions of the values, by function or operator, see `ops.elementwise.prepared_maps`
     facts : counts and properties, by name
 
     number : is never given again, so that a key of another structure's slot is this one's for ever, and keeps nothing
@@ -46,8 +45,7 @@ class Plans:
     """
 
     __slots__ = (
-        "contractions", "conversions", "facts", "indexing", "maps", "merges", "moves", "number", "products",
-        "reductions",
+        "contractions", "conversions", "facts", "indexing", "merges", "moves", "number", "products", "reductions",
     )  # fmt: skip
     products: dict[Hashable, Any]
     merges: dict[Hashable, Any]
@@ -56,7 +54,6 @@ class Plans:
     conversions: dict[Hashable, Any]
     indexing: dict[Hashable, Any]
     moves: dict[Hashable, Any]
-    maps: dict[Hashable, Any]
     facts: dict[Hashable, Any]
 
     def __init__(self) -> None:

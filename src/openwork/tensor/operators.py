@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..interop.operands import is_container, is_operand
     from ..linalg.operator import compose
     from ..ops.elementwise.functions import positive
+    from ..ops.elementwise.map_plans import write_scaled
     from ..ops.elementwise.maps import elementwise, unary
-    from ..ops.elementwise.prepared_maps import write_scaled
     from ..ops.indexing.assign import At, assign
     from ..ops.indexing.index import index
     from ..ops.numpy_protocol import call_function, call_ufunc
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 else:
     elementwise = late("ops.elementwise.maps", "elementwise")
     unary = late("ops.elementwise.maps", "unary")
-    write_scaled = late("ops.elementwise.prepared_maps", "write_scaled")
+    write_scaled = late("ops.elementwise.map_plans", "write_scaled")
     matmul = late("ops.products.matmul", "matmul")
     compose = late("linalg.operator", "compose")
     is_operand = late("interop.operands", "is_operand")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...codegen.plan_cache import PlanCache
 from ...integers import common_shape
 from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
@@ -30,15 +31,13 @@ from ...storage.recorded import is_batched, is_recorded
 from ...storage.scalars import keeps_sums, python_scalar
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
-from ...storage.structure import keep
 from ...tensor.lazy import as_number, defer, is_lazy
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..manipulation.repetition import broadcast_to
+from .map_plans import keep_scaling, scaled
 from .nonfinite_products import add_nonfinite
 from .pointwise import merge, merge_equal
-from .prepared_dense import keep_few, with_few
-from .prepared_maps import keep_scaling, scaled
 
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
@@ -137,10 +136,6 @@ def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
         type(a) in _NUMBERS and hasattr(type(b), "_raw_storage")
     ):
         return _with_scalar(op, a, b, zero_annihilates)
-    if type(a) is np.ndarray or type(b) is np.ndarray:
-        prepared_result = with_few(op, a, b)
-        if prepared_result is not None:
-            return prepared_result
     s = getattr(a, "_storage", None)
     t = s if a is b else getattr(b, "_storage", None)
     if s is not None and t is not None and type(s.values) is not type(t.values):
@@ -276,18 +271,18 @@ def _scales_duplicates(op: str, values: Any, number: Any, left: bool) -> bool:
     return keeps_sums(scalar_of(values), scalar_of(result))
 
 
+_fills: PlanCache[Any, Any] = PlanCache("fill values", 1 << 12)
+
+
 def cached_fill(s: Storage, key: Any, compute: Callable[[], Any]) -> Any:
-    """The fill value of a result, computed once and kept with the structure."""
-    slot = (s._plans or s.plans).facts
-    fill = slot.get(key, slot)
-    if fill is slot:
-        fill = compute()
-        keep(slot, key, fill)
-    return fill
+    """The fill value of a result, computed once for a kind of operand."""
+    key = key, s.kind
+    fill = _fills.get(key, _fills)
+    return _fills.keep(key, compute()) if fill is _fills else fill
 
 
 def _fill_with_number(op: str, s: Storage, number: Any, left: bool, loud: bool) -> Any:
-    """The fill value of a tensor and a number. Kept with the structure where no warning belongs to it: over torch
+    """The fill value of a tensor and a number. Kept for its kind where no warning belongs to it: over torch
     buffers, and of 0 scaled by a number of which its sign alone matters."""
     scaling = op in _SCALING and left and not s.fill_value and type(number) is not complex and s.scalar in _WIDE
     ordinary = scaling and _LEAST < abs(number) < 1 / _LEAST
@@ -335,7 +330,6 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     squeezed = array.reshape(tuple(n for n in array.shape if n != 1))
     stmt = _statement(op, len(shape), dims, left)
     scalar = _result_scalar(op, s, array, left)
-    keep_few(s, array)
     if keeps_structure:
         result_storage = sample(stmt, {"A": s, "D": strided(squeezed)}, scalar)
         if not s.format.is_unique and not is_finite(result_storage.values):

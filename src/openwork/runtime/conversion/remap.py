@@ -165,17 +165,12 @@ def index_scalar(storages: Iterable[Storage], shape: Sequence[int], count: int) 
 def is_padded(storage: Storage) -> bool:
     """Whether some of the values belong to no element."""
     format = storage.format
-    return format.ragged(storage.shape) or any(level.format.functions.padded for level in format.levels)
+    return format.is_padded or format.ragged(storage.shape)
 
 
 def has_gaps(storage: Storage) -> bool:
-    """Whether some of the values belong to no specified element."""
-    facts = (storage._plans or storage.plans).facts
-    gaps: bool | None = facts.get("gaps")
-    if gaps is None:
-        gaps = is_padded(storage) or any(level.format.is_bitmap for level in storage.format.levels)
-        facts["gaps"] = gaps
-    return gaps
+    """Whether some of the values may belong to no specified element; it follows from format and shape."""
+    return storage.format.has_bitmap or is_padded(storage)
 
 
 def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], operation: str) -> Storage:

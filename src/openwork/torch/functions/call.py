@@ -11,8 +11,8 @@ import torch
 from ...errors import DTypeError, ShapeError, UnsupportedError, broadcast_error
 from ...interop.constructors import asarray
 from ...interop.layouts import sparse_coo_tensor
+from ...ops.elementwise.map_plans import map_recalled
 from ...ops.elementwise.maps import elementwise
-from ...ops.elementwise.prepared_maps import map_recalled
 from ...ops.indexing.index import index
 from ...ops.products import tensor_products
 from ...ops.products.einsum import einsum

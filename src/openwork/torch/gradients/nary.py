@@ -17,9 +17,9 @@ import torch
 
 from ...errors import DTypeError
 from ...integers import common_shape
+from ...ops.elementwise.map_plans import keep_function
 from ...ops.elementwise.maps import cached_fill
 from ...ops.elementwise.pointwise import merge
-from ...ops.elementwise.prepared_maps import keep_function
 from ...ops.manipulation.repetition import broadcast_to
 from ...runtime.conversion.remap import has_gaps
 from ...runtime.values import apply

@@ -1,9 +1,9 @@
-"""A map of values that a structure has seen -> its result over the same structure: one call of the array library.
+"""Maps of values that a type of operand has seen -> the same of another one: one call of the array library.
 
-    A * 2, A *= 2, torch.sin(A)     # the second time: is it kept, the library's function, and the result around it
+    A * 2, A *= 2, torch.sin(A)     # is it planned, the library's function, and the result around it
 
-Kept is what depends on the structure and the type alone: that no position is padding, the result's type and fill value.
-What depends on values is asked at each call: whether NumPy could warn of them, whether torch records them.
+A plan holds what follows from the operand's type and fill value: that no position is padding, the result's type and
+fill value. What depends on values is asked at each call: whether NumPy could warn of them, whether torch records them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.short_call import bound
-from ...compiler.single.scaled_values import scale_kernel
-from ...runtime.conversion.conversion_kernels import shared_kernel
+from ...codegen.plan_cache import PlanCache
 from ...runtime.values import LIMITS, function_of
 from ...runtime.zero_annihilation import FEW, vdot
 from ...storage.buffers import scalar_of
 from ...storage.storage import Storage
-from ...storage.structure import keep
 from ...tensor.tensor import Tensor
 
 __all__ = ["keep_function", "keep_scaling", "map_recalled", "scaled", "write_scaled"]
@@ -32,13 +29,15 @@ LARGEST = 1e18
 _WIDE = frozenset(("f32", "f64"))
 _SCALINGS = frozenset(("mul", "div"))
 
+_plans: PlanCache[Hashable, Any] = PlanCache("maps", 1 << 12)
+"""by function, or operator and side, and the kind of the operand"""
 _torch: Any = None
 """torch, once a map over its buffers is kept."""
 _forward: Any = None
 """torch's state of forward derivatives."""
 
 
-class PreparedMap:
+class MapPlan:
     """A function of torch's on the values of a structure; the result has a known type and fill value."""
 
     __slots__ = ("dtype", "fill", "function", "is_own_kind", "scalar")
@@ -61,27 +60,16 @@ class PreparedMap:
         return Storage.over(s._structure or s.structure, self.scalar, self.fill, values)
 
 
-class PreparedScaling:
+class ScalingPlan:
     """Values times or by a number, which leaves their type and a fill value of 0 as they are."""
 
-    __slots__ = ("_executable", "function", "left", "limit", "method", "start", "writes")
+    __slots__ = ("function", "left", "limit", "method")
 
     def __init__(self, op: str, left: bool, values: Any) -> None:
         self.left = left
-        self.writes = 0
-        self.start: Callable[..., int] | None = None
-        """writes the products of few values of NumPy's and a number in their place, unless NumPy could warn of one"""
         self.limit = LIMITS.get(values.dtype) if type(values) is np.ndarray else None
         self.function: Callable[..., Any] = function_of(op, self.limit is None)
         self.method: Callable[..., Any] = np.multiply if self.limit is not None else getattr(_torch.Tensor, f"{op}_")
-
-    def note_write(self, values: Any) -> None:
-        """Note that products were written in place; prepare the launch at the second time."""
-        self.writes += 1
-        if self.writes == 2 and self.limit is not None and len(values) <= FEW:
-            scalar = scalar_of(values)
-            self._executable = shared_kernel(f"scale {scalar}", lambda: scale_kernel(scalar))
-            self.start = bound(self._executable, [len(values), 0, 0], (1, 2))
 
     def is_quiet(self, values: Any, number: float, *, written: bool = True) -> bool:
         """Whether no warning depends on what is done to these values, and no derivative that torch does not record:
@@ -95,49 +83,46 @@ class PreparedScaling:
 
 
 def map_recalled(function: Hashable, t: Tensor) -> Tensor | None:
-    """torch's function of a tensor by a prepared map; None where none holds."""
+    """torch's function of a tensor by its plan; None where none holds."""
     s = t._storage
-    prepared = (s._plans or s.plans).maps.get(function)
-    result = None if prepared is None else prepared.run(s)
+    plan = _plans.get((function, s.kind))
+    result = None if plan is None else plan.run(s)
     return None if result is None else Tensor._from_storage(result)
 
 
 def scaled(op: str, t: Tensor, number: Any, left: bool) -> Tensor | None:
-    """`t op number`, or `number op t`, by a prepared scaling; None where none holds."""
+    """`t op number`, or `number op t`, by its plan; None where none holds."""
     s = t._storage
-    prepared = (s._plans or s.plans).maps.get((op, left))
-    if prepared is None or not LEAST < number < LARGEST or not prepared.is_quiet(s.values, number, written=False):
+    plan = _plans.get((op, left, s.kind))
+    if plan is None or not LEAST < number < LARGEST or not plan.is_quiet(s.values, number, written=False):
         return None
-    return Tensor._from_storage(s.with_own_values(prepared.function(s.values, float(number))))
+    return Tensor._from_storage(s.with_own_values(plan.function(s.values, float(number))))
 
 
 def write_scaled(op: str, t: Any, number: Any) -> bool:
-    """Write `t op number` into the values by a prepared scaling; whether one held and they may be written to."""
+    """Write `t op number` into the values by its plan; whether one held and they may be written to."""
     if type(t) is not Tensor:
         return False
     s = t._storage
-    prepared = (s._plans or s.plans).maps.get((op, True))
-    if prepared is None or not LEAST < number < LARGEST:
+    plan = _plans.get((op, True, s.kind))
+    if plan is None or not LEAST < number < LARGEST:
         return False
     values = s.values
-    if prepared.limit is None:
-        if not prepared.is_quiet(values, number):
+    if plan.limit is None:
+        if not plan.is_quiet(values, number):
             return False
-        prepared.method(values, float(number))
+        plan.method(values, float(number))
         return True
     if not values.flags.writeable:
         return False
-    if prepared.start is not None and not prepared.start(values, float(number)):
-        return True
-    if not prepared.is_quiet(values, number):
+    if not plan.is_quiet(values, number):
         return False
-    prepared.function(values, float(number), values)
-    prepared.note_write(values)
+    plan.function(values, float(number), values)
     return True
 
 
 def keep_scaling(op: str, s: Storage, number: Any, left: bool, result: Storage) -> None:
-    """Keep `s op number`, or `number op s`, which has just given `result`, where it is a prepared scaling."""
+    """Keep `s op number`, or `number op s`, which has just given `result`, where it has a plan."""
     if op not in _SCALINGS or not (left or op == "mul") or type(number) not in (int, float):
         return
     is_numpy = type(s.values) is np.ndarray
@@ -148,13 +133,13 @@ def keep_scaling(op: str, s: Storage, number: Any, left: bool, result: Storage) 
     if not s.format.is_unique:  # whether duplicates are summed first depends on the numbers
         return
     if is_numpy or _suits(s.values, result.values):
-        keep(s.plans.maps, (op, left), PreparedScaling(op, left, s.values))
+        _plans.keep((op, left, s.kind), ScalingPlan(op, left, s.values))
 
 
 def keep_function(function: Callable[..., Any], s: Storage, values: Any, fill: Any) -> None:
     """Keep torch's function of a storage without padding, which has just given these values and this fill value."""
     if _suits(s.values, values) and values.untyped_storage().data_ptr() != s.values.untyped_storage().data_ptr():
-        keep(s.plans.maps, function, PreparedMap(function, values, fill, s))
+        _plans.keep((function, s.kind), MapPlan(function, values, fill, s))
 
 
 def _suits(x: Any, y: Any) -> bool:
