@@ -164,4 +164,5 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """No kernel of before or after is seen: caches in memory are empty for the test, that on disk is off."""
     monkeypatch.setenv("OPENWORK_CACHE", "0")
     monkeypatch.setattr("openwork.runtime.plan._plans", PlanCache("of a test"))
+    monkeypatch.setattr("openwork.runtime.contract._shaped", PlanCache("of a test, for shapes"))
     monkeypatch.setattr("openwork.codegen.cache._MEMORY", {})

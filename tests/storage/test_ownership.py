@@ -539,11 +539,11 @@ def test_torch_load() -> None:
 
 def test_torch_memory_of_the_same_size_is_other_memory() -> None:
     torch = pytest.importorskip("torch")
-    from openwork.storage.watch import _Record
+    from openwork.storage.watch import watch
 
     for index in (False, True):
         x = torch.arange(5)
-        record = _Record(x, index)
+        record = watch((), (x,)) if index else watch((), (), x)
         assert record.holds()
         x.data = x.data.clone()
         assert not record.holds()

@@ -95,6 +95,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         if watch is NOTHING or watch.holds():
             return storage
         self._raw_storage = storage = renewed(storage)
+        storage.watch  # noqa: B018  it begins now
         return storage
 
     @_storage.setter
