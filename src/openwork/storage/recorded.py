@@ -97,6 +97,8 @@ def bare(x: Any, *, any_of_batch: bool = False, all_of_batch: bool = False) -> A
     torch = sys.modules["torch"]
     forward, transforms = torch.autograd.forward_ad, torch._C._functorch
     if forward._current_level < 0 and not transforms.is_functorch_wrapped_tensor(x):
+        if transforms.maybe_current_level() is None:
+            return with_memory(x.detach())
         with outside():
             return with_memory(x.detach())
     with outside():

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -43,6 +43,7 @@ __all__ = [
 Indices = tuple[str, ...]
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+_current_level = torch._C._functorch.maybe_current_level
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +99,22 @@ def plain_apply(function: Any) -> Any:
     return super(torch.autograd.Function, function).apply
 
 
-@outside()
 def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
     """The product of what torch does not record."""
+    if _current_level() is not None:
+        with outside():
+            return _run(spec, values, dense)
+    return _run(spec, values, dense)
+
+
+def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
     s = spec.structure
     if values is not None and values is not s.values:
         s = s.with_values(values.detach())
     stmt = statement_of(spec.at, spec.dense, spec.out, values is not None)
-    views = {"A": s} | {f"D{k}": strided(x.detach()) for k, x in enumerate(dense)}
+    views: dict[str, Any] = {"A": s}
+    for k, x in enumerate(dense):
+        views[f"D{k}"] = strided(x.detach())
     result: torch.Tensor
     if spec.out is None:
         result = statements.sample(stmt, views, spec.scalar).values
@@ -224,7 +233,7 @@ def _like(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
     """The rule of `runtime.contract.contract`."""
-    is_recorded_operand = _uses_recorded_values(stmt.rhs, values)
+    is_recorded_operand = _uses_recorded_values(stmt, values)
     if out_scalar not in DIFFERENTIABLE or not is_recorded_operand:
         operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
         with outside():
@@ -234,7 +243,7 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
 
 def sample(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
     """The rule of `runtime.contract.sample`."""
-    is_recorded_operand = _uses_recorded_values(stmt.rhs, values)
+    is_recorded_operand = _uses_recorded_values(stmt, values)
     if out_scalar not in DIFFERENTIABLE or not is_recorded_operand:
         operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
         with outside():
@@ -250,18 +259,27 @@ def _detached_operand(v: Any, recorded: bool) -> Any:
     return strided(bare(v.owner)) if isinstance(v, Strided) and isinstance(v.owner, torch.Tensor) else v
 
 
-def _uses_recorded_values(e: Expression, values: Mapping[str, Any]) -> bool:
+def _uses_recorded_values(stmt: Assignment, values: Mapping[str, Any]) -> bool:
     """Whether a recorded operand is used for its values."""
-    match e:
-        case Apply("pattern", _):
-            return False
-        case Apply(_, args):
-            return any(_uses_recorded_values(a, values) for a in args)
-        case Access(name, _):
-            v = values[name]
-            buffer = v.values if isinstance(v, Storage) else v.owner if isinstance(v, Strided) else None
-            return isinstance(buffer, torch.Tensor) and is_recorded(buffer)
+    for name in _names_read(stmt):
+        buffer = _buffer(values[name])
+        if isinstance(buffer, torch.Tensor) and is_recorded(buffer):
+            return True
     return False
+
+
+@lru_cache(maxsize=1024)
+def _names_read(stmt: Assignment) -> frozenset[str]:
+    """The operands that a statement uses for their values."""
+
+    def of(e: Expression) -> set[str]:
+        if isinstance(e, Access):
+            return {e.tensor}
+        if not isinstance(e, Apply) or e.op == "pattern":
+            return set()
+        return set().union(*map(of, e.args))
+
+    return frozenset(of(stmt.rhs))
 
 
 def factors_of(e: Expression) -> list[tuple[Access, bool]] | None:
@@ -277,23 +295,47 @@ def factors_of(e: Expression) -> list[tuple[Access, bool]] | None:
     return None
 
 
+class _Recipe(NamedTuple):
+    """A statement as a product of its sparse operand, indexed by `at`, and of others; whether its values are read.
+
+    others : the name, the indices of each, and whether it is read for its values; None where it is no such product
+    """
+
+    at: Indices
+    is_valued: bool
+    others: tuple[tuple[str, Indices, bool], ...] | None
+
+
+@lru_cache(maxsize=1024)
+def _recipe(stmt: Assignment, name: str) -> _Recipe:
+    """The recipe of a statement whose operand `name` is sparse."""
+    at = next(a.indices for a in accesses_of(stmt.rhs) if a.tensor == name)
+    factors = factors_of(stmt.rhs)
+    uses = [] if factors is None else [valued for access, valued in factors if access.tensor == name]
+    if factors is None or stmt.op not in ("+=", "=") or not uses or uses.count(True) > 1:
+        return _Recipe(at, False, None)
+    read = {access for access, valued in factors if valued}
+    others = tuple((a.tensor, a.indices, a in read) for a, _ in factors if a.tensor != name)
+    return _Recipe(at, True in uses, others)
+
+
 def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Indices | None) -> torch.Tensor:
-    name = next(n for n, v in values.items() if isinstance(v, Storage))
+    name = next(n for n, v in values.items() if type(v) is Storage)
     s: Storage = values[name]
+    at, is_valued, others = _recipe(stmt, name)
+    if others is not None and _are_tensors(values):
+        spec = Product(structure_of(s), at, tuple([indices for _, indices, _ in others]), out, scalar)
+        operands = [values[n].owner if is_read else torch.ones_like(values[n].owner) for n, _, is_read in others]
+        return product(spec, s.values if is_valued else None, operands)
     like = next(b for v in values.values() for b in [_buffer(v)] if isinstance(b, torch.Tensor) and is_recorded(b))
     s_torch = structure_of(s)
     s_torch = s_torch.mapped(lambda b: as_array(b, like=like.new_zeros(0))) if s.library == "numpy" else s_torch
     values_torch: torch.Tensor = as_array(s.values, like=like)
     dense = {n: _operand(v, like) for n, v in values.items() if n != name}
-    at = next(a.indices for a in accesses_of(stmt.rhs) if a.tensor == name)
-    factors = factors_of(stmt.rhs)
-    valued_uses = [] if factors is None else [valued for access, valued in factors if access.tensor == name]
-    if stmt.op in ("+=", "=") and factors is not None and valued_uses.count(True) <= 1 and len(valued_uses) >= 1:
-        others = [access for access, _ in factors if access.tensor != name]
-        spec = Product(s_torch, at, tuple(a.indices for a in others), out, scalar)
-        read = {access for access, valued in factors if valued}
-        operands = [dense[a.tensor] if a in read else torch.ones_like(dense[a.tensor]) for a in others]
-        return product(spec, values_torch if True in valued_uses else None, operands)
+    if others is not None:
+        spec = Product(s_torch, at, tuple([indices for _, indices, _ in others]), out, scalar)
+        operands = [dense[n] if is_read else torch.ones_like(dense[n]) for n, _, is_read in others]
+        return product(spec, values_torch if is_valued else None, operands)
     if stmt.op not in ("+=", "="):
         raise UnsupportedError(
             f"{stmt} has no gradient: it reduces by {stmt.op}\n  supported: sums\n  help: detach() the operands"
@@ -319,6 +361,15 @@ def _evaluate_at_elements(
     e = typed(stmt.rhs, {n: scalar_of(v) for n, v in operands.items()}, "torch")
     result: torch.Tensor = evaluate(e, operands)
     return result if elements is None else result.masked_fill(~elements, 0)
+
+
+def _are_tensors(values: Mapping[str, Any]) -> bool:
+    """Whether all operands are torch's, as they are to be computed with: none lazily conjugate."""
+    for v in values.values():
+        x = _buffer(v)
+        if not isinstance(x, torch.Tensor) or x.is_conj() or x.is_neg() or x._is_zerotensor():
+            return False
+    return True
 
 
 def _buffer(v: Any) -> Any:
