@@ -38,9 +38,6 @@ def is_foreign_sparse(x: Any) -> bool:
 
 def adopt_foreign(x: Any) -> Any:
     """A sparse tensor of another library -> a Tensor over its buffers; anything else as it is."""
-    kind = type(x)
-    if kind is Tensor or (kind in PLAIN_TENSORS and x.layout is sys.modules["torch"].strided):
-        return x
     if not is_foreign_sparse(x):
         return x
 
@@ -75,7 +72,7 @@ def is_operand(x: Any) -> bool:
 
 def sparse_or_array(x: Any) -> Any:
     """An operand -> a sparse Tensor or an array; dense Tensors and lists become arrays."""
-    if type(x) is np.ndarray:
+    if type(x) is np.ndarray or (type(x) in PLAIN_TENSORS and x.layout is sys.modules["torch"].strided):
         return x
     if type(x) is not Tensor:
         x = adopt_foreign(x)
@@ -86,8 +83,12 @@ def sparse_or_array(x: Any) -> Any:
 
 def adopted(a: Any, b: Any) -> Sequence[Any]:
     """Two operands as users give them -> Tensors and arrays over buffers of one library; see `one_library`."""
-    for x in (a, b):
-        storage = x._raw_storage if type(x) is Tensor else None
-        if type(x if storage is None else storage.values) is not np.ndarray:
-            return one_library(adopt_foreign(a), adopt_foreign(b))
-    return a, b
+    first = a._raw_storage.values if type(a) is Tensor else a
+    second = b._raw_storage.values if type(b) is Tensor else b
+    if type(first) is np.ndarray and type(second) is np.ndarray:
+        return a, b
+    if type(first) in PLAIN_TENSORS and type(second) in PLAIN_TENSORS:
+        dense = sys.modules["torch"].strided
+        if first.layout is dense and second.layout is dense:
+            return a, b
+    return one_library(adopt_foreign(a), adopt_foreign(b))

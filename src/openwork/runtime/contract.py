@@ -46,9 +46,13 @@ def sparse_operand(values: Operands) -> Storage:
 
 def _buffers(values: Operands) -> list[Array]:
     """The buffers of values that a statement reads."""
-    return [
-        v.values if isinstance(v, Storage) else v.owner for v in values.values() if isinstance(v, Storage | Strided)
-    ]
+    found = []
+    for v in values.values():
+        if type(v) is Storage:
+            found.append(v.values)
+        elif type(v) is Strided:
+            found.append(v.owner)
+    return found
 
 
 _SHAPE, _TYPE = attrgetter("shape"), itemgetter(1, 2, 3)

@@ -87,7 +87,7 @@ def _fibres(s: Storage) -> Fibres:
     above = max(1, positions[-2] if in_rows else s.shape[0] if s.shape else 1)
     if n >= LONG_FIBRE * above:
         return _LONG
-    if above < STRIDE and n < SHORT_WORK:
+    if n < SHORT_WORK:  # a kernel takes less time than to look at fibres
         return _MEDIUM if n >= MEDIUM_FIBRE * above else _ORDINARY
     medium = n >= MEDIUM_FIBRE * above or _are_long(s, MEDIUM_FIBRE, above)
     return Fibres(_are_long(s, LONG_FIBRE, above), medium, _are_short(s))

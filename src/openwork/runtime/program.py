@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -149,7 +149,7 @@ class ShapedPlan:
             memory.append(view.owner)
         memory.append(out)
         if type(out) is not np.ndarray:
-            memory = list(map(_memory_of, memory))
+            memory = _memory_of(memory)
         work = storage.values.shape[0] * self.work
         launch = self.records[work > SHORT]  # type: ignore[index]
         if code := self.start(launch, tuple(memory), *(self.range or outer_range(storage))):  # type: ignore[misc]
@@ -266,7 +266,7 @@ class Program:
             if type(out) is np.ndarray:
                 memory: tuple[Any, ...] = (*self.fixed, *operands, out)
             else:
-                memory = tuple(map(_memory_of, (*self.fixed, *operands, out)))
+                memory = tuple(_memory_of((*self.fixed, *operands, out)))
             if code := self.start(self.record, memory, *self.range):
                 executable.fail(code)
             return
@@ -288,16 +288,20 @@ class Program:
             launch(executable, words, self.bounds, shaped.plan.schedule.parallel)
 
 
-def _memory_of(x: Array) -> Any:
-    """A buffer for a launch, of what was asked already whether torch records it: an array, or a tensor's address."""
-    if type(x) is np.ndarray:
-        return x
-    if type(x) in PLAIN_TENSORS and x.is_cpu:
-        try:
-            return x.data_ptr()
-        except RuntimeError:  # of a transform of torch.func, around the tensor that has the memory
-            pass
-    return address(x)
+def _memory_of(buffers: Iterable[Array]) -> list[Any]:
+    """Buffers for a launch, of which was asked already whether torch records them: arrays, and addresses of tensors."""
+    memory: list[Any] = []
+    for x in buffers:
+        if type(x) is np.ndarray:
+            memory.append(x)
+        elif type(x) in PLAIN_TENSORS and x.is_cpu:
+            try:
+                memory.append(x.data_ptr())
+            except RuntimeError:  # of a transform of torch.func, around the tensor that has the memory
+                memory.append(address(x))
+        else:
+            memory.append(address(x))
+    return memory
 
 
 def laid_out(views: Sequence[Strided], packed: Sequence[int | None]) -> list[Strided]:

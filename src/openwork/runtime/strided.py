@@ -62,6 +62,10 @@ class Strided(NamedTuple):
         return True
 
 
+_new = tuple.__new__
+"""`Strided(*parts)` of a tuple of them, in half the time."""
+
+
 @lru_cache(maxsize=4096)
 def unit_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
     """The last dimension of stride one; a dimension of extent 1 counts only if no other does."""
@@ -83,12 +87,12 @@ def strided(x: Array) -> Strided:
     if type(x) is np.ndarray and x.flags.aligned and x.dtype.isnative:
         steps = _in_elements(x.strides, x.itemsize)
         if steps is not None:
-            return Strided(x, x.shape, steps, scalar_by_dtype[x.dtype])
+            return _new(Strided, (x, x.shape, steps, scalar_by_dtype[x.dtype]))
     if is_torch(x):
         if x.is_conj() or x.is_neg():
             x = x.resolve_conj().resolve_neg()
-        x = with_memory(x)
-        return Strided(x, tuple(x.shape), tuple(x.stride()), scalar_of(x))
+        x = with_memory(x) if x._is_zerotensor() else x
+        return _new(Strided, (x, tuple(x.shape), x.stride(), scalar_by_dtype[x.dtype]))
     if not x.flags.aligned or not x.dtype.isnative:
         x = np.array(x, dtype=x.dtype.newbyteorder("="), order="K")
     n = x.dtype.itemsize

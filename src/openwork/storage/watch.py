@@ -128,6 +128,10 @@ class Record(NamedTuple):
     name: Name
 
 
+_new = tuple.__new__
+"""`Record(*parts)` of a tuple of them, in half the time."""
+
+
 def _bytes_reached(t: Any) -> int:
     """The bytes of memory that a tensor reaches, from its begin on."""
     return int((t.storage_offset() + t.numel()) * t.element_size()) if t.numel() else 0
@@ -215,12 +219,12 @@ def _index_record(x: Any, name: Name, seen: tuple[int, int | None] | None = None
     attributes[_SEEN] = at, version = known
     numel = None if _SOURCE in attributes or _KEPT in attributes else x.numel()
     source = _Unversioned if version is None else source
-    return Record(x.data_ptr, at, source, version, x, numel, x.dtype, name)
+    return _new(Record, (x.data_ptr, at, source, version, x, numel, x.dtype, name))
 
 
 def _value_record(x: Any, at: int, numel: int, dtype: Any) -> Record:
     """The record of values, of when they were as this says."""
-    return Record(x.data_ptr, at, _Unversioned, None, x, numel, dtype, _VALUES)
+    return _new(Record, (x.data_ptr, at, _Unversioned, None, x, numel, dtype, _VALUES))
 
 
 def names_of(pos: Any, crd: Any, values: Any) -> list[tuple[Name, Any]]:

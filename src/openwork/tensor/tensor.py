@@ -20,7 +20,7 @@ from ..runtime.duplicates import summed_as
 from ..runtime.formats import dense_format, promises_less, resolve_format
 from ..runtime.library_errors import sized
 from ..storage import buffers
-from ..storage.buffers import Array, is_torch
+from ..storage.buffers import PLAIN_TENSORS, Array, is_torch
 from ..storage.iso import alive, lent, spread
 from ..storage.origin import note_origin
 from ..storage.recorded import is_recorded, refuse_tracer
@@ -107,6 +107,9 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         """A dense tensor over the memory of an array, copied only where it is not row-major."""
         if type(array) is np.ndarray and array.flags.carray and array.dtype.isnative:
             values = array if array.ndim == 1 else array.reshape(-1)
+        elif type(array) in PLAIN_TENSORS and not array.requires_grad and array.is_contiguous() and not array.is_conj():
+            values = array if array.ndim == 1 else array.reshape(-1)
+            values = buffers.as_array(values) if values.is_neg() or values._is_zerotensor() else values
         else:
             values = buffers.flat(buffers.as_array(array))
         shape = tuple(array.shape)

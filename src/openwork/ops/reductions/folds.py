@@ -244,8 +244,9 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
 
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
-    if op == "sum" and len(axes) == t.ndim and _is_all_values(t._storage, scalar):
-        return total(t._storage.values, scalar)
+    s = t._raw_storage  # the guard was asked by the one who calls
+    if op == "sum" and len(axes) == len(s.shape) and _is_all_values(s, scalar):
+        return total(s.values, scalar)
     return _fold(op, t, axes, scalar)
 
 
