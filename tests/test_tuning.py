@@ -29,7 +29,6 @@ LIMITS = {
     "codegen/pool.py": {"_LIMIT", "_FOREIGN, _BUSY"},
     "codegen/short_call.py": {"_VECTOR, _ONE"},
     "compiler/coiterate/code_size.py": {"SLACK"},
-    "compiler/coiterate/known_places.py": {"LARGE"},
     "compiler/conversion/append.py": {"STATUS_SLOTS", "STATUS_UNIQUE"},
     "compiler/conversion/segment_sort.py": {"KEY_BITS", "NARROW_BITS"},
     "compiler/nonfinite_guard.py": {"_POWERS"},

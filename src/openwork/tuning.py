@@ -453,11 +453,6 @@ FILLS_PASSED = _tuned(
     "8 sets of operands",
 )  # fmt: skip
 RESULT_ALLOCATION = _tuned(1 << 15, "bytes", "of a result whose buffers share one allocation", "set with the code")
-MERGE_SHORT = _tuned(
-    3, "runs", "of a merge of two structures, at which its launch becomes a function of their values",
-    "to make it takes as long as it saves in four runs; most structures are merged once or twice",
-)  # fmt: skip
-
 LEVEL_SET_WORK = _tuned(
     8192, "elements", "of a level set of a triangular system from which its rows are solved in parallel",
     "some 10 microseconds of work to a start of 4; of 2,048, 8,192 and 32,768 on shuffled and banded meshes",

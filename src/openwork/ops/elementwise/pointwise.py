@@ -21,7 +21,6 @@ from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.index import accesses as accesses_of
 from ...ir.index_text import parse, parse_expression
 from ...late import late
-from ...runtime import trace
 from ...runtime.coiterate.plan import MergePlan, plan_merge
 from ...runtime.coiterate.prepared import PreparedMerge, prepared_merge
 from ...runtime.coiterate.run import run_merge, run_silently
@@ -93,14 +92,10 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
     call: PreparedMerge | None = None if p is None or q is None else p.merges.get((op, True, q.number))
     if call is None:
         call = _pair(op, s, t, True)
-    if call.intersection is not None and not trace.steps and (product := call.intersection(s, t)) is not None:
-        return product
     if call.one_structure:
         result, no_warning = _on_one_structure(op, s, t, call)
     elif zero_annihilates or call.schedule.nonfinite_guard is None or _are_bounded(call, (s, t)):
         result, no_warning = run_silently(call, (s, t))
-        if op == "mul" and not zero_annihilates and type(s.values) is not np.ndarray:
-            call.note_product(s, t, result)
     else:
         result, no_warning = _run_exact(call, _pair(op, s, t, False), (s, t))
     if not no_warning:

@@ -17,15 +17,14 @@ from ... import tuning
 from ...codegen.plan_cache import PlanCache
 from ...compiler.schedule.coiterate import MergeSchedule
 from ...compiler.schedule.gallop import Drivers
-from ...storage.buffers import address, scalar_of
+from ...storage.buffers import scalar_of
 from ...storage.equal_coordinates import equal_coordinates
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from .. import trace
 from .gallop_choice import drivers_of
 from .plan import Compiled, MergePlan, compiled, kept_plan
-from .prepared_intersection import Intersection, intersection
-from .single_chain import Room, Short, SingleChain, single_chain
+from .single_chain import SingleChain, single_chain
 
 __all__ = ["Launch", "PreparedMerge", "launch_of", "prepared_merge"]
 
@@ -79,20 +78,13 @@ class PreparedMerge:
     one_structure : whether operands and result have one structure, on which the library computes with the values
     keeps_kind : whether the result has the first operand's library, NumPy, and its scalar type and fill value
     recalled : where an earlier call left something prepared, for `explain`; "" before the first one
-    intersection : what is left of a product once it was computed twice, where that is less; see `prepared_intersection`
     index_maps : where the elements of the result are from, once gradients have asked for it
     """
 
     __slots__ = (
         "_chain",
-        "_passed",
-        "_products",
-        "_room",
-        "_runs",
-        "_short",
         "constants",
         "index_maps",
-        "intersection",
         "keeps_kind",
         "one_structure",
         "operands_warn",
@@ -107,49 +99,27 @@ class PreparedMerge:
         self.schedule, self.shape, self.recalled = schedule, shape, ""
         self.one_structure = schedule.same_structure and _have_one_structure(storages)
         self.constants = tuple([np.array([x]) for x in schedule.constants.values()]) if schedule.constants else ()
-        self._passed = tuple(map(address, self.constants))
         self._chain: SingleChain | None = None
-        self._room: Room | None = None
-        self._runs = 0
-        self._short: Short | None = None
         first = storages[0]
         self.keeps_kind = type(first.values) is np.ndarray and schedule.scalar == first.scalar
         self.keeps_kind = self.keeps_kind and repr(schedule.fill) == repr(first.fill_value)
-        self.intersection: Intersection | None = None
-        self._products = 0
         self.index_maps: Any = None
         if not self.one_structure and not schedule.converts:
             drivers = drivers_of(schedule.gallop_chooser, storages, shape, schedule.target)
             launch = LAUNCHES.get((schedule, shape, drivers))
             if launch is not None:
                 self.recalled, self._chain = BY_TYPES, launch.single_chain
-                if self._chain is not None:
-                    self._room = self._chain.room(storages)
 
-    def bind(self, launch: Launch, storages: tuple[Storage, ...]) -> None:
+    def bind(self, launch: Launch) -> None:
         """Take this launch from now on, which is one of the operands as they are."""
-        if launch.single_chain is not None and self._chain is None:
-            self._chain, self._room = launch.single_chain, launch.single_chain.room(storages)
+        self._chain = launch.single_chain
 
-    def note_product(self, s: Storage, t: Storage, result: Storage) -> None:
-        """Note that the product of two storages of finite values was computed; learn it at the second one."""
-        self._products += 1
-        if self._products == 2 and not trace.steps:
-            self.intersection = intersection(s, t, result)
-
-    def run(self, storages: tuple[Storage, ...], numbers: Sequence[int] = ()) -> tuple[Storage, bool] | None:
+    def run(self, storages: tuple[Storage, ...], numbers: Sequence[Any] = ()) -> tuple[Storage, bool] | None:
         """The result for values on these structures, and whether NumPy would certainly warn of nothing; None where
-        more is to be done than a launch. numbers: addresses of the plan's numbers"""
-        if self._chain is None or self._room is None or trace.steps:
+        more is to be done than a launch. numbers: arrays of the plan's numbers, one each"""
+        if self._chain is None or trace.steps:
             return None
-        if self._short is not None and not numbers:
-            return self._chain.run_short(storages, self._room, self._short, self.warnings)
-        result = self._chain.run(storages, self._room, (*numbers, *self._passed), self.warnings)
-        if result is not None and not numbers:  # torch records no operand, and all words but those of values stay
-            self._runs += 1
-            if self._runs == tuning.MERGE_SHORT:
-                self._short = self._chain.short(storages, self._room, self._passed)
-        return result
+        return self._chain.run(storages, (*numbers, *self.constants), self.warnings)
 
 
 def _have_one_structure(storages: tuple[Storage, ...]) -> bool:

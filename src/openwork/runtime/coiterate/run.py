@@ -43,7 +43,7 @@ def run_silently(call: PreparedMerge, storages: tuple[Storage, ...]) -> tuple[St
 def run_merge(call: PreparedMerge, storages: tuple[Storage, ...], numbers: Sequence[float] = ()) -> Storage:
     """The result of a merge on storages of its structures, in the plan's format; `numbers` are those of the plan."""
     boxed = [np.array([x]) for x in numbers]
-    result_and_silence = call.run(storages, [address(x) for x in boxed])
+    result_and_silence = call.run(storages, boxed)
     if result_and_silence is not None:
         return result_and_silence[0]
     plan, shape = call.schedule, call.shape
@@ -66,7 +66,7 @@ def run_merge(call: PreparedMerge, storages: tuple[Storage, ...], numbers: Seque
     else:
         launch = launch_of(plan, operands, shape)
         if operands is storages:
-            call.bind(launch, storages)
+            call.bind(launch)
         result = _run(plan, launch, operands, shape, passed, recalled)
     if plan.format is plan.target:
         return result

@@ -1,16 +1,15 @@
 """A merge's plan and a shape -> its launch: no conversion, no record, a result with one chain at its last level.
 
 CSR, CSC, DCSR's last level alone, COO and CSF of one level are of this kind. What follows from the shape is computed
-once for all tensors of the types, what follows from the operands' structures (`Room`) once for these, so that a call on
-tiny tensors costs some microseconds of Python. Over torch buffers it serves small results that torch does not record:
-their memory is NumPy's, which allocates in less time.
+once for all tensors of the types; of their structures no more is asked than how many elements there are. Over torch
+buffers it serves small results that torch does not record: their memory is NumPy's, which allocates in less time.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ... import tuning
 from ...checked import CHECKED
 from ...codegen import pool
 from ...codegen.float_flags import raised
-from ...codegen.short_call import SHORT, bound
+from ...codegen.launcher import launcher, record
 from ...compiler.coiterate.code_size import SLACK
 from ...compiler.conversion.level_runs import Kind
 from ...compiler.schedule.coiterate import Bound, MergeSchedule
@@ -32,26 +31,17 @@ from ..float_errors import WarningSource
 from .partition import MINIMUM
 from .plan import Compiled
 
-__all__ = ["Room", "Short", "SingleChain", "single_chain"]
+__all__ = ["SingleChain", "single_chain"]
 
 SMALL = 0 if CHECKED else tuning.RESULT_ALLOCATION
-
-
-Room = tuple[int, int, list[int], tuple[int, ...]]
-"""What a result of operands of given structures takes: at most so many elements, the bytes of one allocation and the
-offsets of coordinates and values in it; and the arguments that are last positions of operands' levels."""
-
-
-Short = Callable[..., int]
-"""A launch as a function of values, buffers of the result and counters."""
 
 
 class SingleChain:
     """The launch of one compiled merge for one shape."""
 
     __slots__ = (
-        "_before", "_begin", "_behind", "_capacity", "_fields", "_kernel", "_last", "_limit", "_meta", "_plan", "_pos",
-        "_shape", "_shares", "_sizes", "_sums", "_tail", "_torch",
+        "_before", "_behind", "_capacity", "_fields", "_kernel", "_last", "_limit", "_meta", "_plan", "_pos",
+        "_record", "_shape", "_shares", "_sizes", "_start", "_sums", "_tail", "_torch",
     )  # fmt: skip
 
     def __init__(
@@ -66,9 +56,9 @@ class SingleChain:
         parents = math.prod(sizes[: run.first])
         index, value = numpy_dtype(kernel.index), numpy_dtype(plan.scalar)
         self._fields = [index] * len(run.levels) + [value]
-        self._sizes = [dtype.itemsize for dtype in self._fields]
+        self._sizes = sum(dtype.itemsize for dtype in self._fields)
+        """bytes of an element of the result"""
         self._pos = parents + 1, index
-        self._begin = -(-(parents + 1) * index.itemsize // 16) * 16
         self._meta = np.array([*spans[0], 0, 0], np.int64)
         extents = {f"n{at}": n for at, n in enumerate(sizes)} | {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
         names = kernel.names[kernel.names.index("chunks") + 1 :]
@@ -81,11 +71,24 @@ class SingleChain:
         self._before = (None,) * run.first
         self._behind = (None,) * (plan.target.nlevels - run.first - 1)
         self._shape = shape
+        self._start = launcher()
+        objects = kernel.prefix + len(plan.parameters) + len(refs) + len(self._fields) + 2
+        words = (*(0,) * objects, *self._tail)
+        self._record = record(kernel.executable.address, words, range(objects), False)
+        """the launch, without addresses and last positions"""
         self._torch = torch
         """where buffers are its tensors, else None"""
 
-    def room(self, storages: tuple[Storage, ...]) -> Room:
-        """What the result of operands of these structures takes."""
+    def run(
+        self, storages: tuple[Storage, ...], passed: Sequence[Any], how: WarningSource
+    ) -> tuple[Storage, bool] | None:
+        """The result for operands of the types and the shape, and arrays of one number each; whether NumPy would
+        certainly warn of nothing. None where several threads pay, the index type may be too narrow, or torch records
+        an operand."""
+        if self._torch is not None:
+            for s in storages:
+                if not is_unrecorded(s.values):
+                    return None
         elements = self._capacity
         for terms in self._sums:
             total = 0
@@ -93,101 +96,33 @@ class SingleChain:
                 total += storages[k].values.shape[0] * factor
             if total < elements:
                 elements = total
+        if elements >= MINIMUM and (elements + SLACK >= self._limit or pool.threads > 1):
+            return None
         elements += SLACK
-        at, offsets = self._begin, []
-        for size in self._sizes:
-            offsets.append(at)
-            at += -(-elements * size // 16) * 16
-        last = tuple([max(0, storages[k].positions[level] - 1) for k, level in self._last]) if self._last else ()
-        return elements, at + 16, offsets, last
-
-    def run(
-        self, storages: tuple[Storage, ...], room: Room, passed: Sequence[int], how: WarningSource
-    ) -> tuple[Storage, bool] | None:
-        """The result for operands of the structures that `room` is of, and addresses of numbers; whether NumPy
-        would certainly warn of nothing. None where several threads pay, the index type may be too narrow, or torch
-        records an operand."""
-        if self._torch is not None:
-            for s in storages:
-                if not is_unrecorded(s.values):
-                    return None
-        cap, size, offsets, last = room
-        if cap - SLACK >= MINIMUM and (cap >= self._limit or pool.get_num_threads() > 1):
-            return None
-        small = size <= SMALL
-        if self._torch is not None and (not small or self._torch.is_inference_mode_enabled()):
-            return None
-        meta = self._meta.copy()
-        count, index = self._pos
-        if small:
-            buffer = np.empty(size, np.uint8)
-            base = address(buffer)
-            arguments: tuple[int, ...] = (base, *[base + o for o in offsets])
-        else:
-            buffers = [reserve(count, index), *[reserve(cap, dtype) for dtype in self._fields]]
-            arguments = tuple(map(address, buffers))
-        operands: tuple[int, ...] = ()
-        for s in storages:
-            operands += s._addresses or s.addresses
-        executable = self._kernel.executable
-        arguments = (*operands, *passed, *last, *arguments, address(meta), *self._tail)
-        if cap < LONG:
-            executable.run(arguments, 0, 1)
-            silent = how is WarningSource.NEVER or (how is WarningSource.FLAGS and not raised())
-        else:
-            executable.run_sized(cap, arguments, 0, 1)
-            silent = False
-        used = int(meta[3])
-        if small:
-            pos = np.ndarray((count,), index, buffer)
-            parts = [np.ndarray((used,), dtype, buffer, o) for dtype, o in zip(self._fields, offsets, strict=True)]
-        else:
-            pos = buffers[0]
-            parts = [shrink(part, used) for part in buffers[1:]]
-        return self._result(storages, pos, parts, used), silent
-
-    def short(self, storages: tuple[Storage, ...], room: Room, passed: Sequence[int]) -> Short | None:
-        """The launch for operands of exactly these structures as a function of their values, of the buffers of the
-        result and of its counters, where it is short; see `codegen.short_call`."""
-        cap, size, offsets, last = room
-        if size > SMALL or cap > SHORT:
-            return None
-        words: list[int] = []
-        slots = []
-        for s in storages:
-            words += s._addresses or s.addresses
-            slots.append(len(words) - 1)
-        words += (*passed, *last)
-        slots += range(len(words), len(words) + len(offsets) + 2)
-        words += (0,) * (len(offsets) + 2)
-        return bound(self._kernel.executable, [*words, *self._tail], slots, 0, 1)
-
-    def run_short(
-        self, storages: tuple[Storage, ...], room: Room, start: Short, how: WarningSource
-    ) -> tuple[Storage, bool] | None:
-        """`run` by a `short` launch."""
-        values: list[Any] = []
-        for s in storages:
-            x = s.values
-            if type(x) is not np.ndarray:
-                if not is_unrecorded(x) or self._torch.is_inference_mode_enabled():
-                    return None
-                x = x.data_ptr()
-            values.append(x)
-        cap = room[0]
-        if cap - SLACK >= MINIMUM and (cap >= self._limit or pool.threads > 1):
+        if self._torch is not None and (elements * self._sizes > SMALL or self._torch.is_inference_mode_enabled()):
             return None
         meta, (count, index) = self._meta.copy(), self._pos
-        pos, parts = np.empty(count, index), []
-        for dtype in self._fields:
-            parts.append(np.empty(cap, dtype))
-        if code := start(*values, pos, *parts, meta):
-            self._kernel.executable.fail(code)
-        silent = how is WarningSource.NEVER or (how is WarningSource.FLAGS and not raised())
-        used = int(meta[3])
-        for k, part in enumerate(parts):
-            parts[k] = part[:used]
+        make = np.empty if elements * self._sizes <= SMALL else reserve
+        pos, parts = make(count, index), [make(elements, dtype) for dtype in self._fields]
+        last = [max(0, storages[k].positions[level] - 1) for k, level in self._last]
+        used = self._launch(storages, (*passed, *last, pos, *parts, meta), elements)
+        silent = how is WarningSource.NEVER or (elements < LONG and how is WarningSource.FLAGS and not raised())
+        parts = [part[:used] for part in parts] if make is np.empty else [shrink(part, used) for part in parts]
         return self._result(storages, pos, parts, used), silent
+
+    def _launch(self, storages: tuple[Storage, ...], others: tuple[Any, ...], elements: int) -> int:
+        """Run the kernel, on the operands' buffers and others, the counters last; the elements that it found."""
+        executable = self._kernel.executable
+        if self._start is None or elements >= LONG:
+            words = [w for s in storages for w in s.addresses]
+            words += [x if type(x) is int else address(x) for x in others]
+            executable.run_sized(elements, (*words, *self._tail), 0, 1)
+        else:
+            buffers = [b for s in storages for b in s.buffers]
+            memory = buffers if self._torch is None else [b.data_ptr() for b in buffers]
+            if code := self._start(self._record, (*memory, *others), 0, 1):
+                executable.fail(code)
+        return int(others[-1][3])
 
     def _result(self, storages: tuple[Storage, ...], pos: Any, parts: list[Any], used: int) -> Storage:
         plan = self._plan
