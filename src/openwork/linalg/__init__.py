@@ -27,6 +27,7 @@ from .eigen import eigs, eigsh, expm, expm_multiply, lobpcg, onenormest, svds
 from .factorization import Factorization, factorized
 from .inverse import InverseOperator
 from .iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, lsmr, lsqr, minres, qmr, tfqmr
+from .jacobian_plan import JacobianPlan, hessian_plan, jacobian_plan
 from .norms import matrix_norm, matrix_power, norm, trace, vector_norm
 from .operator import aslinearoperator
 from .pca import PCA, pca
@@ -44,6 +45,7 @@ __all__ = [
     "ConvergenceWarning",
     "Factorization",
     "InverseOperator",
+    "JacobianPlan",
     "amg",
     "aslinearoperator",
     "bicg",
@@ -65,10 +67,12 @@ __all__ = [
     "factorized",
     "gcrotmk",
     "gmres",
+    "hessian_plan",
     "ic0",
     "ilu0",
     "inv",
     "jacobi",
+    "jacobian_plan",
     "lgmres",
     "lobpcg",
     "lsmr",

@@ -33,8 +33,12 @@ from .compiled.traced_pytree import register_for_export
 from .dense_gradient import tensor as dense_gradient
 from .functions.autograd import gradcheck, gradgradcheck
 from .gradients.rows import linear, rows_matmul
+from .jacobians import JacobianPlan, hessian, hessian_plan, jacobian, jacobian_plan
 
-__all__ = ["gradcheck", "gradgradcheck", "linear", "optim", "register_for_export", "rows_matmul"]
+__all__ = [
+    "JacobianPlan", "gradcheck", "gradgradcheck", "hessian", "hessian_plan", "jacobian", "jacobian_plan", "linear",
+    "optim", "register_for_export", "rows_matmul",
+]  # fmt: skip
 
 __getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)
