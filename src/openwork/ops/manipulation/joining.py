@@ -142,7 +142,7 @@ def _concat(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: objec
         storages.append(t._storage)
     for s in storages:
         on_host(s, "concat")
-    if format is None and outer_dim(sparse.format) == d and all(s.format == sparse.format for s in storages):
+    if format in (None, sparse.format) and outer_dim(sparse.format) == d and _of_one_format(storages):
         joined = join_outer(storages)
         if joined is not None:
             return Tensor._from_storage(joined)
@@ -151,6 +151,10 @@ def _concat(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: objec
         (s, _shift_program(len(shape), d, start, len(tensors) == 1)) for s, start in zip(storages, starts, strict=False)
     ]
     return to_result_format(remap(parts, shape, "concat"), sparse.format, format)
+
+
+def _of_one_format(storages: Sequence[Storage]) -> bool:
+    return all(s.format == storages[0].format for s in storages)
 
 
 def _to_coo(t: Tensor, fill: Any) -> Tensor:

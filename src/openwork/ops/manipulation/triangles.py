@@ -24,8 +24,12 @@ from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..reductions.statistics import sum
 from ..result_format import ROOM, remap_one
+from .joining import concat
 
 __all__ = ["diag", "diagonal", "trace", "tril", "triu"]
+
+JOINED = 16
+"""How many parts of a diagonal are there at a time: a tensor of few elements takes more memory than these."""
 
 
 @operation(method=True, masked="moves", torch="tril(diagonal: k = 0)")
@@ -168,15 +172,15 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
 
 def _diagonal_of_ranges(t: Tensor, offset: int, i: int, j: int, outer: int, ranges: list[tuple[int, int]]) -> Tensor:
     """The diagonal of a large tensor, range by range of its outermost dimension: parts of it, one behind the other."""
-    parts = []
+    place = t.ndim - 2 if outer in (i, j) else outer - (i < outer) - (j < outer)
+    parts: list[Tensor] = []
     for first, last in ranges:
+        if len(parts) == JOINED:
+            parts = [concat(parts, axis=place, format=parts[0].format)]
         moved = offset + first if outer == i else offset - first if outer == j else offset
         part = Tensor._from_storage(slice_range(t._storage, first, last))
         parts.append(diagonal(part, offset=moved, axis1=i, axis2=j))
-    place = t.ndim - 2 if outer in (i, j) else outer - (i < outer) - (j < outer)
-    joined: Any = np.concatenate(parts, axis=place)
-    out: Tensor = joined.asformat(parts[0].format)
-    return out
+    return concat(parts, axis=place, format=parts[0].format)  # with a format nothing is kept for parts that are new
 
 
 def _walked_after(t: Tensor, d: int, outer_dim: int) -> bool:
