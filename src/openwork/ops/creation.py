@@ -60,6 +60,7 @@ def full(
     """
     shape = extents(shape, "full")
     check_extents(shape)
+    fill_value = buffers.host_values(fill_value) if buffers.is_torch(fill_value) else fill_value
     if dtype is None:
         dtype = np.asarray(fill_value).dtype
     scalar = buffers.scalar_name(dtype)

@@ -39,6 +39,7 @@ from ...storage.storage import Storage
 from ...storage.structure import keep
 from ...tensor.tensor import Tensor
 from ..result_format import ROOM, dense_array, from_dense_array, sum_at_origin, to_result_format
+from .batches import batch_slices
 from .key_join import look_up
 from .keys import Axis, Group, Ints, Selection, Span, select
 from .take_inner import inner_coordinates, take_inner
@@ -182,6 +183,9 @@ def host_key(key: Any) -> Any:
 def index_selection(t: Tensor, selection: Selection) -> Tensor:
     """The elements that a selection names, of a tensor whose format is not dense."""
     storage, like = t._storage, t.format
+    if like.batch_ndim and (cut := batch_slices(storage, selection)) is not None:
+        storage, selection = cut
+        like = storage.format
     no_new_axes = not selection.has_arrays and all(axis.dim is not None for axis in selection.axes)
     d = outer_dim(like)
     if d is not None and not selection.axes and not selection.has_arrays:

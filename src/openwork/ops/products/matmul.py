@@ -20,7 +20,7 @@ from ...runtime.operation import operation
 from ...runtime.outer_ranges import STEP
 from ...runtime.promote import promote
 from ...runtime.strided import Strided, strided
-from ...storage.buffers import Array, as_array, cast, dtype_of, is_torch, library_of, scalar_of
+from ...storage.buffers import Array, as_array, cast, dtype_of, is_torch, library_of, scalar_of, torch_module
 from ...storage.scalars import largest
 from ...storage.storage import Storage
 from ...tensor.lazy import Lazy, defer
@@ -43,12 +43,14 @@ _EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52, 
     fill="zero",
     format="product",
 )
-def matmul(a: Any, b: Any, /) -> Any:
+def matmul(a: Any, b: Any, /, *, out: Any = None) -> Any:
     """The matrix product with NumPy's rules for vectors and stacks of matrices.
 
     Parameters
     ----------
     a, b : Tensor or dense array; at least one a Tensor
+    out : the array or dense Tensor that the product is written to and that is returned, as numpy.matmul's, or
+        torch.matmul's where it is torch's
 
     Returns
     -------
@@ -58,7 +60,8 @@ def matmul(a: Any, b: Any, /) -> Any:
     Guarantees: a sparse operand is walked in its own format, nothing is densified. Floating-point sums may
     differ from a dense product in their order; what is unspecified takes no part, whatever infinity or NaN it meets.
     Cost: O(nse * columns). A dense operand that is not contiguous along the columns is packed once.
-    Raises ShapeError if the inner extents differ.
+    Raises ShapeError if the inner extents differ, or where `out` has another shape, DTypeError where it has a dtype
+    that the product's does not cast to.
 
     See also: einsum, addmm, spgemm, sddmm.
 
@@ -68,6 +71,9 @@ def matmul(a: Any, b: Any, /) -> Any:
     >>> ow.matmul(A, np.array([10.0, 20.0]))
     array([40., 10.])
     """
+    if out is not None:
+        library = torch_module() if is_torch(out.values if isinstance(out, Tensor) else out) else np
+        return library.matmul(a, b, out=out)
     if type(a) is Lazy or type(b) is Lazy:
         return defer("matmul", "matmul", matmul, (a, b))
     a, b = adopted(a, b)
