@@ -88,3 +88,26 @@ def test_full_like_of_an_array(format: str) -> None:
     assert str(ow.full_like(A, [0.0, 1, 0], format="csr").format) == str(ow.format("csr"))
     with pytest.raises(ow.ShapeError, match="broadcast"):
         np.full_like(A, np.ones(2))
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("format", ["csr", "coo", "bsr(1, 1)", "dense"])
+def test_matmul_writes_to_out(format: str, library: str) -> None:
+    torch = pytest.importorskip("torch")
+    in_library: Any = np.asarray if library == "numpy" else torch.tensor
+    a, x = np.array([[0, 1.0], [2, 0]]), np.array([[1.0, 2, 3], [4, 5, 6]])
+    A, X = ow.asarray(in_library(a), format=format), in_library(x)
+    for left, right, expected in ((A, X, a @ x), (X.T, A, x.T @ a), (A, A, a @ a), (A, X[:, 0], a @ x[:, 0])):
+        for out in (in_library(np.zeros(expected.shape)), ow.asarray(in_library(np.zeros(expected.shape)))):
+            assert ow.matmul(left, right, out=out) is out
+            np.testing.assert_array_equal(np.asarray(out.to_dense() if isinstance(out, ow.Tensor) else out), expected)
+    with pytest.raises(ow.DTypeError):
+        ow.matmul(A, X, out=in_library(np.zeros((2, 3), np.int32)))
+
+
+def test_full_of_lazy_conjugates_and_negatives() -> None:
+    torch = pytest.importorskip("torch")
+    z = torch.tensor([1 + 2j])
+    assert ow.full((2, 2), z.conj()[0]).fill_value == 1 - 2j
+    assert ow.full((2, 2), z.conj().imag[0], format="dense").to_numpy().tolist() == [[-2, -2], [-2, -2]]
+    assert ow.full_like(ow.asarray(torch.zeros(2, 2)), z.conj().imag[0]).to_dense().tolist() == [[-2, -2], [-2, -2]]

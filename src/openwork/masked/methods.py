@@ -2,7 +2,7 @@
 
 Operations are methods by their blocks (`tensor.methods`). A name that no class has is, in this order: torch's method,
 over torch buffers; an operation of the namespace that takes masked tensors; NumPy's function of that name; torch's,
-where a block spells it.
+where a block spells it, or any other method of torch's.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..tables import MASKED, NUMPY, TORCH
 from ..tensor.expression_graph import MATMUL
 from ..tensor.lazy import defer, is_lazy
 from ..tensor.numpy_names import by_numpys_arguments, standard_arguments
+from ..tensor.one_library import in_library
 
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
@@ -84,7 +85,7 @@ class Methods:
             found = None if name.startswith("_") else _named(self, name)
             if found is not None:
                 return found
-            hint = "" if name.startswith("_") else _hint(self, name)
+            hint = "" if name.startswith("_") else suggestion(name, dir(type(self)))
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
         def __matmul__(self, other: Any) -> MaskedTensor:
@@ -195,13 +196,6 @@ def _flat(shape: tuple[int, ...], first: int, last: int) -> tuple[int, ...]:
     return (*shape[:first], int(np.prod(shape[first : last + 1])), *shape[last + 1 :])
 
 
-def _hint(m: Any, name: str) -> str:
-    """What is said of a name that is not there: that torch's tensors have it, or the name that is like it."""
-    if "torch" in sys.modules and not is_torch(m.values) and bound(m, name) is not None:
-        return f" over NumPy buffers\n  help: m.to(torch.device('cpu')).{name} is torch's"
-    return suggestion(name, dir(type(m)))
-
-
 def _named(m: Any, name: str) -> Callable[..., Any] | None:
     """The method of a name that no class has; None where there is none."""
     if is_torch(m.values):
@@ -215,7 +209,26 @@ def _named(m: Any, name: str) -> Callable[..., Any] | None:
     if TORCH.get(name) in MASKED:
         return partial(spelled, name, m)
     base = getattr(m, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
-    return None if not callable(base) else lambda *args, **kwargs: m._take_over(base(*args, **kwargs), name)
+    if callable(base):
+        return lambda *args, **kwargs: m._take_over(base(*args, **kwargs), name)
+    return _of_torch(m, name) if not is_torch(m.values) else None
+
+
+def _of_torch(m: Any, name: str) -> Callable[..., Any] | None:
+    """torch's method of a masked tensor over NumPy buffers: computed over torch's, its results over NumPy's."""
+    try:
+        method = bound(m, name)
+    except ModuleNotFoundError:
+        return None
+    return None if method is None else lambda *args, **kwargs: _in_numpy(method(*args, **kwargs))
+
+
+def _in_numpy(x: Any) -> Any:
+    """The masked tensors of a result, in a tuple too, over NumPy buffers; those changed in place stay what they are."""
+    if isinstance(x, Methods):
+        me = _me(x)
+        me._tensor = in_library(me._tensor, np, "a method of torch's")
+    return type(x)(map(_in_numpy, x)) if isinstance(x, tuple) else x
 
 
 def _operation(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

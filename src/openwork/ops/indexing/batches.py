@@ -1,4 +1,4 @@
-"""A batched storage and a selection of batch slices -> these slices, over the same buffers, in the format of a slice."""
+"""A batched storage and a selection of batch slices -> these slices: views of its buffers, in the format of a slice."""
 
 from __future__ import annotations
 
