@@ -2482,12 +2482,14 @@ def einsum(subscripts: Any, /, *operands: Tensor, format: object = None, semirin
 @overload
 def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: Any = 'plus_times', grad: str | None = None) -> Any: ...
 @overload
-def matmul(a: Lazy, b: Any, /, *, grad: str | None = None) -> Lazy:
+def matmul(a: Lazy, b: Any, /, *, out: Any = None, grad: str | None = None) -> Lazy:
     """The matrix product with NumPy's rules for vectors and stacks of matrices.
 
     Parameters
     ----------
     a, b : Tensor or dense array; at least one a Tensor
+    out : the array or dense Tensor that the product is written to and that is returned, as numpy.matmul's, or
+        torch.matmul's where it is torch's
 
     Returns
     -------
@@ -2497,7 +2499,8 @@ def matmul(a: Lazy, b: Any, /, *, grad: str | None = None) -> Lazy:
     Guarantees: a sparse operand is walked in its own format, nothing is densified. Floating-point sums may
     differ from a dense product in their order; what is unspecified takes no part, whatever infinity or NaN it meets.
     Cost: O(nse * columns). A dense operand that is not contiguous along the columns is packed once.
-    Raises ShapeError if the inner extents differ.
+    Raises ShapeError if the inner extents differ, or where `out` has another shape, DTypeError where it has a dtype
+    that the product's does not cast to.
 
     See also: einsum, addmm, spgemm, sddmm.
 
@@ -2507,19 +2510,19 @@ def matmul(a: Lazy, b: Any, /, *, grad: str | None = None) -> Lazy:
     >>> ow.matmul(A, np.array([10.0, 20.0]))
     array([40., 10.])"""
 @overload
-def matmul(a: Any, b: Lazy, /, *, grad: str | None = None) -> Lazy: ...
+def matmul(a: Any, b: Lazy, /, *, out: Any = None, grad: str | None = None) -> Lazy: ...
 @overload
-def matmul(a: MaskedTensor, b: Any, /, *, grad: str | None = None) -> MaskedTensor: ...
+def matmul(a: MaskedTensor, b: Any, /, *, out: Any = None, grad: str | None = None) -> MaskedTensor: ...
 @overload
-def matmul(a: Any, b: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
+def matmul(a: Any, b: MaskedTensor, /, *, out: Any = None, grad: str | None = None) -> MaskedTensor: ...
 @overload
-def matmul(a: Tensor, b: Tensor, /, *, grad: str | None = None) -> Tensor: ...
+def matmul(a: Tensor, b: Tensor, /, *, out: Any = None, grad: str | None = None) -> Tensor: ...
 @overload
-def matmul(a: np.ndarray[Any, Any], b: Tensor, /, *, grad: str | None = None) -> np.ndarray[Any, Any]: ...
+def matmul(a: np.ndarray[Any, Any], b: Tensor, /, *, out: Any = None, grad: str | None = None) -> np.ndarray[Any, Any]: ...
 @overload
-def matmul(a: Tensor, b: np.ndarray[Any, Any], /, *, grad: str | None = None) -> np.ndarray[Any, Any]: ...
+def matmul(a: Tensor, b: np.ndarray[Any, Any], /, *, out: Any = None, grad: str | None = None) -> np.ndarray[Any, Any]: ...
 @overload
-def matmul(a: Any, b: Any, /, *, grad: str | None = None) -> Any: ...
+def matmul(a: Any, b: Any, /, *, out: Any = None, grad: str | None = None) -> Any: ...
 @overload
 def sddmm(mask: MaskedTensor, a: Any, b: Any, *, grad: str | None = None) -> MaskedTensor:
     """`a @ b` at the elements that `mask` specifies.
