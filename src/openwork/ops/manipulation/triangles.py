@@ -28,7 +28,7 @@ from .joining import concat
 
 __all__ = ["diag", "diagonal", "trace", "tril", "triu"]
 
-JOINED = 16
+LIMIT = 16
 """How many parts of a diagonal are there at a time: a tensor of few elements takes more memory than these."""
 
 
@@ -175,7 +175,7 @@ def _diagonal_of_ranges(t: Tensor, offset: int, i: int, j: int, outer: int, rang
     place = t.ndim - 2 if outer in (i, j) else outer - (i < outer) - (j < outer)
     parts: list[Tensor] = []
     for first, last in ranges:
-        if len(parts) == JOINED:
+        if len(parts) == LIMIT:
             parts = [concat(parts, axis=place, format=parts[0].format)]
         moved = offset + first if outer == i else offset - first if outer == j else offset
         part = Tensor._from_storage(slice_range(t._storage, first, last))
