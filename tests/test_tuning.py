@@ -27,7 +27,6 @@ LIMITS = {
     "codegen/plan_cache.py": {"LIMIT"},
     "compiler/packed_coordinates.py": {"WORD"},
     "codegen/pool.py": {"_LIMIT", "_FOREIGN, _BUSY"},
-    "codegen/short_call.py": {"_VECTOR, _ONE"},
     "compiler/coiterate/code_size.py": {"SLACK"},
     "compiler/conversion/append.py": {"STATUS_SLOTS", "STATUS_UNIQUE"},
     "compiler/conversion/segment_sort.py": {"KEY_BITS", "NARROW_BITS"},

@@ -11,7 +11,6 @@
 | OPENWORK_OPTIMIZE | 0, off, no or false: kernels compiled in linear time | all passes |
 | OPENWORK_NOTICE | 0, off, no or false: nothing is said when a call compiles for long | on, at a terminal or notebook |
 | OPENWORK_POOL | 0, off, no or false: no threads of our own | on |
-| OPENWORK_SHORT_CALLS | 0, off, no or false: small launches by ctypes, as larger ones | on |
 """
 
 from __future__ import annotations

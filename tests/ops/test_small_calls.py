@@ -14,8 +14,8 @@ import pytest
 
 import openwork as ow
 from openwork.checked import CHECKED
-from openwork.codegen import short_call
 from openwork.codegen.float_flags import raised
+from openwork.codegen.launcher import launcher
 from openwork.errors import InvariantError
 from openwork.runtime import check as checks
 from openwork.runtime import gradient_hook
@@ -33,7 +33,7 @@ FIBRES = ow.asarray(X.reshape(3, 2, 8), format="csf")
 
 def calls(function: Callable[[], Any]) -> int:
     """Python functions that a function enters once all is prepared, its own left out."""
-    short_call.ready()
+    launcher()
     for _ in range(12):
         function()
     count = 0

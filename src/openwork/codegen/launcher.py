@@ -19,8 +19,9 @@ from typing import Any
 from ..checked import CHECKED
 from ..errors import UnsupportedError
 from . import disk, engine, linker
+from .executable import Executable
 
-__all__ = ["Launch", "launcher", "record"]
+__all__ = ["Launch", "bound", "launcher", "record"]
 
 _NAME = "launcher 1"
 _FUNCTIONS = ("ow_launcher_begin", "ow_launch", "ow_address")
@@ -45,6 +46,20 @@ def record(address: int, words: Sequence[int], slots: Sequence[int], releases: b
     """
     count, held = len(words), len(slots)
     return struct.pack(f"={4 + held + count}q", address, count, held, releases, *slots, *words)
+
+
+def bound(
+    executable: Executable, words: Sequence[int], slots: Sequence[int], lo: int = 0, hi: int = 0
+) -> Callable[..., int] | None:
+    """A launch of short work as a function of the objects whose addresses go to `slots`; the other words are fixed.
+
+    Keep the executable together with it. None where there is no launcher.
+    """
+    start = launcher()
+    if start is None:
+        return None
+    prepared = record(executable.address, words, slots, False)
+    return lambda *objects: start(prepared, objects, lo, hi)
 
 
 @cache

@@ -11,8 +11,8 @@ import numpy as np
 
 from .. import tuning
 from ..codegen import cache
+from ..codegen.launcher import bound
 from ..codegen.plan_cache import PlanCache
-from ..codegen.short_call import SHORT, bound
 from ..compiler.invariant_checks import Chain, ChainLevel, kernel
 from ..errors import InvariantError, UnsupportedError
 from ..storage.buffers import address, is_contiguous, is_torch, length, scalar_of
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ..format.level import LevelFormat
 
 __all__ = ["PreparedCheck", "check", "holds", "passes", "prepared_check", "renewed"]
+
+SHORT = tuning.SHORT_CALL
 
 SMALL = tuning.CHECK_IN_NUMPY
 PATIENCE = tuning.CHECK_PATIENCE

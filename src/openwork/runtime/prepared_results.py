@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import tuning
 from ..codegen import pool
 from ..codegen.executable import Executable
-from ..codegen.short_call import SHORT, bound
+from ..codegen.launcher import bound
 from ..format.format import Format
 from ..interruptible import LONG
 from ..storage.buffers import address
@@ -21,6 +22,8 @@ from ..storage.storage import Storage
 from .conversion.conversion_kernels import WORK
 
 __all__ = ["Conversion", "Part", "template"]
+
+SHORT = tuning.SHORT_CALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class Conversion:
 
     def _short(self) -> tuple[tuple[Callable[..., int], tuple[int, ...]], ...] | None:
         """The launches as functions of parts of the result, and last the values, by their numbers; see
-        `codegen.short_call`."""
+        `codegen.launcher`."""
         starts = []
         for kernel, fixed, slots in self.launches:
             start = bound(kernel, fixed, [slot for slot, _ in slots])

@@ -29,7 +29,6 @@ from .buffers import (
 from .iso import alive, is_iso, repeated
 from .recorded import is_recorded, with_memory
 from .scalars import python_scalar
-from .slot_copies import Native, copier, when_native
 from .specified import count
 from .structure import Plans, Structure, keep
 from .watch import NOTHING, Watch, adopted, bare_alias, watch, watch_of_values
@@ -267,17 +266,11 @@ class Storage:
 
     @staticmethod
     def maker(structure: Structure, scalar: str, fill_value: Any) -> Callable[[Array], Storage]:
-        """`over` as a function of values, in less time. A structure that keeps it, in its plans, is freed late."""
-        template = Storage.over(structure, scalar, fill_value, None)
-        return copier(template, "values") or partial(Storage.over, structure, scalar, fill_value)
+        """`over` as a function of values. A structure that keeps it, in its plans, is freed late."""
+        return partial(Storage.over, structure, scalar, fill_value)
 
     def with_own_values(self, values: Array) -> Storage:
         """The same structure and fill value over other values of the same type, library and length, just made."""
-        if _with_values is not None and self._structure is not None:
-            copy = _with_values(self, values)
-            if self._watch is NOTHING and type(values) is np.ndarray:
-                copy._watch = NOTHING
-            return copy
         out: Storage = object.__new__(Storage)
         out.shape, out.format, out.scalar, out.fill_value = self.shape, self.format, self.scalar, self.fill_value
         out.pos, out.crd, out.values, out._structure = self.pos, self.crd, values, self._structure or self.structure
@@ -332,19 +325,6 @@ class Storage:
 def _view(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Another array object over the same memory: whoever changes the shape of the first does not change it."""
     return x.view()
-
-
-_with_values: Callable[[Storage, Array], Storage] | None = None
-"""`with_own_values` of a storage that has its structure: native, once there is native code"""
-
-
-def _install(native: Native) -> None:
-    global _with_values
-    template = object.__new__(Storage)
-    _with_values = native.copier_of_any(template, "values", ("_watch", "_addresses", "_transposes"))
-
-
-when_native(_install)
 
 
 def check_extents(shape: tuple[int, ...]) -> None:

@@ -25,7 +25,6 @@ from ..storage.iso import alive, lent, spread
 from ..storage.origin import note_origin
 from ..storage.recorded import is_recorded, refuse_tracer
 from ..storage.scalars import python_scalar
-from ..storage.slot_copies import Native, when_native
 from ..storage.storage import Storage
 from ..storage.watch import NOTHING, read_only
 from .autograd_mixin import AutogradMixin
@@ -428,15 +427,6 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     def _repr_html_(self) -> str:
 
         return html(self)
-
-
-def _install(native: Native) -> None:
-    copy = native.copier(Tensor._from_storage(None), "_raw_storage")  # type: ignore[arg-type]
-    if copy is not None:
-        Tensor._from_storage = copy  # type: ignore[method-assign,assignment]
-
-
-when_native(_install)
 
 
 def unpickled(storage: Storage) -> Tensor:
