@@ -96,7 +96,7 @@ def test_stacks() -> None:
 def test_cholesky_of_every_format(spec: str, upper: bool) -> None:
     a = definite(9)
     want = np.linalg.cholesky(a)
-    got = linalg.cholesky(tensor(np.tril(a), spec), upper=upper)
+    got = linalg.cholesky(tensor(np.tril(a), spec), upper=upper, ordering=None)
     close(got, want.T if upper else want)
     assert got.format.is_dense == (spec == "dense")
 
@@ -105,14 +105,51 @@ def test_cholesky_of_every_format(spec: str, upper: bool) -> None:
 @settings(max_examples=30)
 def test_cholesky_law(n: int, seed: int, dtype: str) -> None:
     a = definite(n, dtype, seed)
-    factor = linalg.cholesky(ow.asarray(a, format="csc"))
+    factor = linalg.cholesky(ow.asarray(a, format="csc"), ordering=None)
     close(factor, np.linalg.cholesky(a))
     assert factor.nse <= n * (n + 1) // 2
 
 
+@pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 2)"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "float32"])
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky_of_sparse_matrices_is_ordered(spec: str, dtype: str, upper: bool) -> None:
+    a = definite(12, dtype, 3) * (np.random.default_rng(0).random((12, 12)) < 0.3)
+    a = (np.tril(a, -1) + np.conj(np.tril(a, -1)).T + 50 * np.eye(12)).astype(dtype)
+    for ordering in ("auto", "amd", "nd", "rcm", "natural"):
+        factor, order = linalg.cholesky(ow.asarray(a, format=spec), upper=upper, ordering=ordering)
+        f = factor.to_numpy()
+        assert factor.dtype == dtype
+        assert sorted(order.tolist()) == list(range(12))
+        assert np.array_equal(f, np.triu(f) if upper else np.tril(f))
+        close(np.conj(f.T) @ f if upper else f @ np.conj(f.T), a[np.ix_(order, order)])
+
+
+def test_cholesky_of_a_grid_is_sparse() -> None:
+    n = 50
+    line = ow.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1])
+    grid = ow.kron(line, ow.eye(n)) + ow.kron(ow.eye(n), line)
+    factor, order = linalg.cholesky(grid.asformat("csr"))
+    assert factor.nse < 40_000
+    assert linalg.cholesky(grid.asformat("csr"), ordering=None).nse == 125_049
+    rows = ow.asarray(grid, format="csr")[order][:, order]
+    assert np.allclose((factor @ (factor.T @ np.ones(n * n))), rows @ np.ones(n * n))
+    stacked = np.stack([definite(5, seed=k) for k in range(3)])
+    found = linalg.cholesky(ow.asarray(stacked, format="coo"))
+    assert found.order.shape == (3, 5)
+    for k in range(3):
+        f, p = found.factor.to_numpy()[k], found.order[k]
+        close(f @ f.T, stacked[k][np.ix_(p, p)])
+    assert linalg.cholesky(ow.zeros((0, 0), format="csr")).factor.shape == (0, 0)
+    with pytest.raises(np.linalg.LinAlgError, match="the pivot of row 7 is not positive"):
+        linalg.cholesky(ow.asarray(np.diag([1.0] * 7 + [-1.0, 1]), format="csr"))
+    with pytest.raises(ow.UnsupportedError, match="no ordering 'amdd'"):
+        linalg.cholesky(ow.eye(3), ordering="amdd")
+
+
 def test_cholesky_of_sparse_stacks() -> None:
     a = np.stack([definite(5, seed=k) for k in range(3)])
-    got = linalg.cholesky(ow.asarray(a, format="coo"))
+    got = linalg.cholesky(ow.asarray(a, format="coo"), ordering=None)
     close(got, np.linalg.cholesky(a))
     assert not got.format.is_dense
 
@@ -149,7 +186,8 @@ def test_empty() -> None:
         a = t.to_numpy()
         for name in ("inv", "det", "cholesky", "pinv", "svdvals"):
             want = np.linalg.svd(a, compute_uv=False) if name == "svdvals" else getattr(np.linalg, name)(a)
-            same(getattr(linalg, name)(t), np.asarray(want))
+            options = {"ordering": None} if name == "cholesky" else {}
+            same(getattr(linalg, name)(t, **options), np.asarray(want))
         same(linalg.matrix_rank(t), np.zeros(a.shape[:-2], np.int64))
         same(linalg.matrix_power(t, -1), a)
 
@@ -190,7 +228,10 @@ def test_errors() -> None:
         linalg.inv(t)
     for spec in ("csr", "dense"):
         for matrix in (-np.eye(3), np.array([[0.0, 1], [1, 0]]), np.zeros((2, 2))):
-            with pytest.raises(np.linalg.LinAlgError, match=r"is not positive definite\n  help: factorized"):
+            with pytest.raises(
+                np.linalg.LinAlgError,
+                match=r"is not positive definite(: the pivot of row 0 is not positive)?\n  help: factorized",
+            ):
                 linalg.cholesky(tensor(matrix, spec))
     zero = ow.asarray(np.zeros((2, 2)))
     with pytest.raises(np.linalg.LinAlgError, match=r"inv: a matrix of shape \(2, 2\) is singular\n  help: pinv"):

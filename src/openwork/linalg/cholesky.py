@@ -1,41 +1,58 @@
-"""A Hermitian positive definite matrix -> its Cholesky factor: LAPACK's of dense format, a sparse one by SuperLU."""
+"""A Hermitian positive definite matrix -> its Cholesky factor: LAPACK's of dense format, a sparse one in an order."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..interop.constructors import asarray
+from ..errors import UnsupportedError, suggestion
+from ..interop.layouts import sparse_csc_tensor
 from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import to_result_format
-from ..storage.buffers import is_torch
+from ..storage.buffers import as_array, cast, is_torch
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
-from .operands import dense_array, matrices, narrow_indices, scipy_matrix, solve_scalar, square
+from .direct_solver.graph import adjacency
+from .direct_solver.ordering import METHODS
+from .direct_solver.solvers import Multifrontal
+from .direct_solver.symbolic import Symbolic, analyse
+from .direct_solver.systems import Rows, completed, rows_of
+from .operands import dense_array, matrices, solve_scalar, square
 
-__all__ = ["cholesky"]
+__all__ = ["CholeskyResult", "cholesky"]
+
+Array = np.ndarray[Any, Any]
 
 
-def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+class CholeskyResult(NamedTuple):
+    """The result of `cholesky` of a sparse matrix: the factor of `x[order][:, order]`, and the order."""
+
+    factor: Tensor
+    order: Any
+
+
+def cholesky(x: Any, /, *, upper: bool = False, ordering: str | None = "auto") -> Any:
     """The factors of Hermitian positive definite matrices: x = L @ L^H, or U^H @ U where `upper`.
 
     Parameters
     ----------
     x : Tensor, shape (..., n, n), any format; only its lower triangle is read
     upper : give U, the conjugate transpose of L
+    ordering : of a sparse matrix, which stays sparse by it: a method of `ordering`, "auto" for the one with the fewest
+        elements of "amd" and "natural"; None keeps rows and columns in their order, and gives the factor alone
 
     Returns
     -------
-    Tensor, shape (..., n, n), dense where `x` is, else in its format where that suits: rows and columns stay in their
-    order, so what is not zero of the factor depends on it
+    of dense format, and of ordering=None: Tensor, shape (..., n, n), dense where `x` is, else in its format where that
+    suits; else (factor, order) with `x[order][:, order] = factor @ factor^H`, order of shape (..., n)
 
-    Cost: that of SuperLU without pivoting. `factorized` orders columns to keep the factors small, which is better for
-    solving. Of a dense tensor over torch values torch's, with gradients.
-    Raises numpy.linalg.LinAlgError where a matrix is not positive definite.
+    Cost: one factorisation by dense blocks. `factorized(x, kind="cholesky")` solves with it, and takes new values. Of a
+    dense tensor over torch values torch's, with gradients.
+    Raises numpy.linalg.LinAlgError where a matrix is not positive definite, with the row of a sparse one.
 
-    See also: solve, ic0, det.
+    See also: factorized, ordering, solve, ic0, det.
 
     Examples
     --------
@@ -43,46 +60,109 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     >>> ow.linalg.cholesky(A).to_numpy()
     array([[2., 0.],
            [1., 1.]])
+    >>> arrow = ow.asarray([[4.0, 1, 1], [1, 4, 0], [1, 0, 4]], format="csr")
+    >>> L, order = ow.linalg.cholesky(arrow)
+    >>> L.nse, ow.linalg.cholesky(arrow, ordering=None).nse
+    (5, 6)
+    >>> np.allclose((L @ L.T).to_numpy(), arrow.to_numpy()[np.ix_(order, order)])
+    True
     """
     t = square(x, "cholesky")
-    array = dense_array(t)
-    if array is not None:
-        try:
-            lower = linear_algebra("cholesky", array)
-        except np.linalg.LinAlgError as error:
-            raise _indefinite_error(t.shape) from error
-        if upper:
-            lower = lower.mH if is_torch(lower) else np.conjugate(np.swapaxes(lower, -1, -2))
-        return Tensor._from_dense(lower)
+    known = ("auto", *METHODS)
+    if ordering is not None and ordering not in known:
+        raise UnsupportedError(
+            f"cholesky: no ordering {ordering!r}; there are {', '.join(known)}{suggestion(str(ordering), known)}"
+        )
+    if t.format.is_dense:
+        return _dense(dense_array(t), t.shape, upper)
     scalar = solve_scalar(t)
-    factors = [_factor(m, scalar, upper) for m in matrices(t, scalar)]
-    if t.ndim == 2:
-        return to_result_format(factors[0]._storage, t.format)
-    return to_result_format(reshape(stack(factors), t.shape)._storage, t.format)
+    if not t.size:
+        nothing = Tensor._from_storage(t._storage.with_values(cast(t.values, scalar)))
+        none = as_array(np.zeros(t.shape[:-1], np.int64), like=t.values)
+        return nothing if ordering is None else CholeskyResult(nothing, none)
+    found = [_factor(m, scalar, upper, ordering) for m in matrices(t, scalar)]
+    factors = [factor for factor, _ in found]
+    whole = factors[0] if t.ndim == 2 else reshape(stack(factors), t.shape)
+    factor = to_result_format(whole._storage, t.format)
+    if ordering is None:
+        return factor
+    order = np.stack([order for _, order in found]).reshape(t.shape[:-1])
+    return CholeskyResult(factor, as_array(order.astype(np.int64), like=t.values))
 
 
-def _factor(m: Tensor, scalar: str, upper: bool) -> Tensor:
-    """The factor of one sparse matrix, from L and the pivots of an LU factorisation that keeps the diagonal."""
-    from scipy.sparse import diags_array, tril
-    from scipy.sparse.linalg import splu
-
-    matrix = scipy_matrix(m, "csc", scalar)
-    lower = tril(matrix, -1, "csc")
-    hermitian = (lower + lower.conj().T + diags_array(matrix.diagonal().real, dtype=matrix.dtype)).tocsc()
-    options = {"SymmetricMode": True, "DiagPivotThresh": 0.0, "Equil": False}
+def _dense(array: Any, shape: tuple[int, ...], upper: bool) -> Tensor:
     try:
-        lu = splu(narrow_indices(hermitian), permc_spec="NATURAL", options=options)
-    except RuntimeError as error:
-        raise _indefinite_error(m.shape) from error
-    pivots = lu.U.diagonal().real
-    unpermuted = np.array_equal(lu.perm_r, np.arange(len(pivots))) and np.array_equal(lu.perm_c, lu.perm_r)
-    if not unpermuted or not bool(np.all(pivots > 0)):
-        raise _indefinite_error(m.shape)
-    factor = (lu.L @ diags_array(np.sqrt(pivots))).astype(matrix.dtype)
-    return asarray(factor.conj().T.tocsc() if upper else factor.tocsc())
+        lower = linear_algebra("cholesky", array)
+    except np.linalg.LinAlgError as error:
+        raise _indefinite_error(shape) from error
+    if upper:
+        lower = lower.mH if is_torch(lower) else np.conjugate(np.swapaxes(lower, -1, -2))
+    return Tensor._from_dense(lower)
 
 
-def _indefinite_error(shape: tuple[int, ...]) -> Exception:
+def _factor(m: Tensor, scalar: str, upper: bool, ordering: str | None) -> tuple[Tensor, Array]:
+    """The factor of one sparse matrix, and its order."""
+    rows = completed(rows_of(m, scalar))
+    if np.iscomplexobj(rows.values) and rows.turned:  # rows of the transpose, which is the conjugate
+        rows = rows._replace(values=np.conj(rows.values))
+    symbolic = _symbolic(rows, ordering)
+    try:
+        solver = Multifrontal(rows, "cholesky", scalar, lambda match: symbolic)
+    except np.linalg.LinAlgError as error:
+        raise _indefinite_error(m.shape, str(error).partition("\n")[0]) from error
+    pos, crd, values = _columns(symbolic, solver.factors.values)
+    order = symbolic.order
+    if ordering is None:
+        pos, crd, values = _in_rows_order(order, pos, crd, values)
+    factor = sparse_csc_tensor(*_compressed(pos, crd, values, m), m.shape)
+    return (factor.mT.conj() if upper else factor), order
+
+
+def _symbolic(rows: Rows, ordering: str | None) -> Symbolic:
+    """The symbolic phase without zeros that panels store beside the factor's elements."""
+    graph = adjacency(rows.pos, rows.crd)
+    names = ("amd", "natural") if ordering == "auto" else (ordering or "natural",)
+    found = [analyse(graph, METHODS[name](graph), name, relaxed=False) for name in names]
+    return min(found, key=lambda s: s.nse)
+
+
+def _columns(symbolic: Symbolic, panels: Array) -> tuple[Array, Array, Array]:
+    """The compressed columns of the factor, from its panels."""
+    first, n = symbolic.nodes.first.astype(np.int64), symbolic.n
+    width = np.diff(first)
+    owner = symbolic.owner
+    inside = np.arange(n) - first[owner]  # the place of each column in its panel
+    height = (width + symbolic.nodes.below)[owner]
+    length = height - inside
+    pos = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
+    within = np.arange(pos[-1]) - np.repeat(pos[:-1], length)  # below the diagonal
+    column = np.repeat(np.arange(n), length)
+    panel = owner[column]
+    place = within + inside[column]
+    rest = place - width[panel]
+    below = rest >= 0
+    crd = first[panel] + place
+    crd[below] = symbolic.rows[symbolic.row_pos[panel[below]] + rest[below]]
+    at = symbolic.panel_at[panel] + inside[column] * height[column] + place
+    return pos, crd, panels[at]
+
+
+def _in_rows_order(order: Array, pos: Array, crd: Array, values: Array) -> tuple[Array, Array, Array]:
+    """The columns with rows and columns numbered as before an order that leaves children before parents: triangular."""
+    column, row = order[np.repeat(np.arange(len(order)), np.diff(pos))], order[crd]
+    sorting = np.lexsort((row, column))
+    counts = np.bincount(column, minlength=len(order))
+    return np.concatenate([[0], np.cumsum(counts)]), row[sorting], values[sorting]
+
+
+def _compressed(pos: Array, crd: Array, values: Array, m: Tensor) -> tuple[Any, Any, Any]:
+    kind = np.int32 if len(crd) < 2**31 - 1 else np.int64
+    return tuple(as_array(a, like=m.values) for a in (pos.astype(kind), crd.astype(kind), values))
+
+
+def _indefinite_error(shape: tuple[int, ...], reason: str = "") -> Exception:
+    pivot = reason.partition(": ")[2]
     return np.linalg.LinAlgError(
-        f"cholesky: a matrix of shape {shape} is not positive definite\n  help: factorized(A) is an LU factorisation"
+        f"cholesky: a matrix of shape {shape} is not positive definite{': ' if pivot else ''}{pivot}"
+        "\n  help: factorized(A) takes indefinite matrices too"
     )
