@@ -201,3 +201,42 @@ def test_weights_of_a_renamed_argument_have_gradients() -> None:
     (2 * values @ x).square().sum().backward()
     assert values.grad is not None
     torch.testing.assert_close(weights.grad.to_dense(), values.grad * (dense != 0))
+
+
+@pytest.mark.parametrize("format", ["csr", "coo", "csc", "dcsr"])
+@pytest.mark.parametrize(
+    "options",
+    [{"heads": 3}, {"heads": 2, "concat": False}, {"add_self_loops": False}, {"residual": True, "negative_slope": 0.5}],
+)
+def test_attention_is_computed_by_rows(options: Any, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyg, "_with_edges", None)  # nobody asks for the edges
+    dense, x = adjacency(), torch.rand(8, 4, dtype=torch.float64, requires_grad=True)
+    dense[3], dense[2, 2] = 0, 1  # a node without neighbours, a loop
+    mine = pyg.GATConv(4, 3, **options).double()
+    edges = dense.T.nonzero().T
+    results = [mine(x, ow.asarray(dense, format=format)), mine(x, edges)]
+    torch.testing.assert_close(*results)
+    torch.testing.assert_close(*(torch.autograd.grad(y.square().sum(), [x, *mine.parameters()]) for y in results))
+    mine.dropout = 1.0
+    left = torch.zeros_like(results[0]) + mine.bias + (mine.res(x) if options.get("residual") else 0)
+    torch.testing.assert_close(mine(x, ow.asarray(dense, format=format)), left)
+    torch.testing.assert_close(mine.eval()(x, ow.asarray(dense, format=format)), results[1])
+
+
+class OwnWeights(geometric.GATConv):  # type: ignore[misc]
+    def edge_update(self, alpha_j: Any, alpha_i: Any, edge_attr: Any, index: Any, ptr: Any, dim_size: Any) -> Any:
+        return alpha_j
+
+
+def test_attention_of_other_kinds_is_given_the_edges() -> None:
+    dense, x = adjacency(), torch.rand(8, 4, dtype=torch.float64)
+    A, edges = ow.asarray(dense, format="csr"), dense.nonzero().T.flip(0)
+    layer = pyg.takes_tensors(OwnWeights)(4, 3, add_self_loops=False).double()
+    torch.testing.assert_close(layer(x, A), layer(x, edges))
+    features = torch.rand(edges.shape[1], 2, dtype=torch.float64)
+    layer = pyg.GATConv(4, 3, edge_dim=2).double()
+    torch.testing.assert_close(layer(x, A, features), layer(x, edges, features))
+    layer = pyg.GATConv(4, 3, add_self_loops=False).double()
+    torch.testing.assert_close(
+        layer(x, A, return_attention_weights=True)[1][1], layer(x, edges, return_attention_weights=True)[1][1]
+    )

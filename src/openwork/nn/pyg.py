@@ -3,8 +3,8 @@
     conv = pyg.GCNConv(16, 4)
     conv(x, A)            # A a Tensor (n, n) of any format: row i has the weights of what node i takes from others
 
-Sums, means, minima and maxima over neighbours are products of openwork. A layer that computes messages for each edge
-is given the edges instead.
+Sums, means, minima and maxima over neighbours are products of openwork, the attention of GATConv is a softmax along
+rows. A layer that computes messages for each edge is given the edges instead.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
 from ..tensor.tensor import Tensor
 from .graphs import normalized_adjacency
+from .pyg_attention import edges_of, messages, weights
 
 __all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv", "takes_tensors"]
 
@@ -49,6 +50,8 @@ class _TakesTensors:
             )
         dtype = source.dtype
         t = t if t.values.dtype == dtype else t.astype(dtype)
+        if _is_attention(self, given) and t.device == "cpu":
+            return super().forward(**given | {"edge_index": edges_of(t, self.add_self_loops)})  # type: ignore[misc]
         own_end = _has_steps_of_product(self, _PER_EDGE) and not _has_steps_of_product(self, _STEPS)
         if own_end or _weighs_messages(self):
             return super().forward(**given | {"edge_index": _torchs_own(t)})  # type: ignore[misc]
@@ -66,11 +69,21 @@ class _TakesTensors:
             self._cached_adj_t = kept if self.cached else None
         return kept
 
+    def edge_updater(self: Any, edge_index: Any, size: Any = None, **kwargs: Any) -> Any:
+        """What the layer computes for each edge: of a Tensor, which has passed `forward`, the weights of attention."""
+        if not isinstance(edge_index, Tensor):
+            return super().edge_updater(edge_index, size=size, **kwargs)  # type: ignore[misc]
+        dropout = self.dropout if self.training else 0.0
+        sources, targets = kwargs["alpha"]
+        return weights(edge_index, sources, targets, self.negative_slope, dropout)
+
     def propagate(self: Any, edge_index: Any, size: Any = None, **kwargs: Any) -> Any:
         """The messages of all neighbours: of a Tensor its product with the features."""
         if not isinstance(edge_index, Tensor):
             return super().propagate(edge_index, size=size, **kwargs)  # type: ignore[misc]
         _check_flow(self)
+        if isinstance(kwargs.get("alpha"), tuple):
+            return messages(kwargs["alpha"], kwargs["x"][0])
         if not _is_product(self):
             return super().propagate(_torchs_own(edge_index), size=size, **kwargs)  # type: ignore[misc]
         x = kwargs["x"]
@@ -96,6 +109,21 @@ def _is_product(layer: Any) -> bool:
     """
     known = layer.aggr in ("add", "sum", "mean", *_REDUCTIONS) and not layer.explain
     return known and _has_steps_of_product(layer, _STEPS)
+
+
+def _is_attention(layer: Any, given: dict[str, Any]) -> bool:
+    """Whether a layer is GATConv without steps of its own, and is asked for nothing but new features of nodes.
+
+    Its forward knows neither torch's tensors nor PyTorch Geometric's in a Tensor, so that it adds no loops.
+    """
+    own: Any = type(layer).__mro__[2]
+    steps = (*_STEPS, "forward", "edge_update", "edge_updater")
+    if not isinstance(layer, layers.GATConv) or any(
+        getattr(own, step) is not getattr(layers.GATConv, step) for step in steps
+    ):
+        return False
+    asked = any(given.get(name) is not None for name in ("edge_attr", "size", "return_attention_weights"))
+    return not asked and layer.aggr in ("add", "sum") and not layer.explain
 
 
 def _weighs_messages(layer: Any) -> bool:
