@@ -128,50 +128,62 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
         p0 = START
         p1 = STOP
         free = FREE
-        f: i64 = 0
-        less: i64 = 0
+        stored = p1 - p0
+        less: i64 = stored + 0
         equal: i64 = 0
-        for p in range(p0, p1):
-            KEYED
-            PUT
-            f += 1
-            less += i64(key < of_fill)
-            equal += i64(key == of_fill)
+        if free > 0:
+            less = 0
+            for p in range(p0, p1):
+                KEYED
+                less += i64(key < of_fill)
+                equal += i64(key == of_fill)
+        f: i64 = 0
         begin: i64 = 0
         done: i64 = 0
         top: i64 = 0
-        ends[0] = f
-        if free == 0:
-            less = f
-            equal = 0
         for x in range(0, m):
             rank = ranks[i * step + x]
             out = i * m + x
-            if rank < 0 or rank >= f + free:
+            if rank < 0 or rank >= stored + free:
                 found[out] = -1
                 places[out] = -1
             elif rank >= less and rank < less + equal + free:
-                skipped: i64 = 0
-                searching: i64 = 1
+                low: i64 = p0
+                high: i64 = p1
                 target = rank - less
+                skipped: i64 = 0
                 position: i64 = -1
-                q: i64 = p0
-                while q < p1 and searching == 1:
-                    p = q + 0
+                if equal == 0:
+                    while low < high:
+                        q = (low + high) >> 1
+                        if AT_Q - (q - p0) <= target:
+                            low = q + 1
+                        else:
+                            high = q + 0
+                    skipped = low - p0
+                while low < high:
+                    p = low + 0
+                    q = low + 0
                     KEYED
                     before = AT_Q - skipped
                     if before > target:
-                        searching = 0
+                        high = low + 0
                     elif key == of_fill:
                         if before == target:
-                            position = q
-                            searching = 0
+                            position = low + 0
+                            high = low + 0
                     else:
                         skipped += 1
-                    q += 1
+                    low += 1
                 found[out] = position
                 places[out] = target + skipped
             else:
+                if f == 0:
+                    for p in range(p0, p1):
+                        KEYED
+                        PUT
+                        f += 1
+                    ends[0] = f
                 r = rank if rank < less else rank - free
                 SELECT
                 at = p0 + PLACE_AT_RANK

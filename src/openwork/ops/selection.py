@@ -112,8 +112,10 @@ class Rows:
 
     def any_nan(self) -> bool:
         """Whether an element is NaN."""
+        if self.fill != self.fill:
+            return True
         values = self.values if not is_torch(self.values) else bare(self.values)
-        return bool(self.fill != self.fill) or bool((values != values).any())
+        return bool(length(values)) and bool((largest := values.max()) != largest)
 
     def _longest(self) -> int:
         if self.pos is None:
