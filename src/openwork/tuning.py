@@ -465,6 +465,9 @@ SELECTION_CANDIDATES = _tuned(
     32, "elements", "of a row kept besides twice the k that are selected",
     "rows of some 50 elements are partitioned once",
 )  # fmt: skip
+SELECTION_INSERTED = _tuned(
+    16, "elements", "up to which the first of a row are kept in order by insertion", "10 of 50: half of the time"
+)
 SELECTION_PARTS = _tuned(8, "ranges", "of rows for each thread of a selection", "rows differ in length")
 _NAMES = [name for name, value in vars().items() if name.isupper() and isinstance(value, int | float)]
 TABLE: dict[str, Tuned] = dict(zip(_NAMES, _ROWS, strict=True))

@@ -49,7 +49,19 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
         begin: i64 = 0
         done: i64 = 0
         top: i64 = 0
-        for p in range(p0, stop):
+        kept: i64 = stop + 0
+        if k <= INSERT:
+            kept = p0 + 0
+            for p in range(p0, stop):
+                KEYED
+                if key <= limit:
+                    PUT
+                    MOVED
+                    f += i64(f < k)
+                    if f == k:
+                        r = k - 1
+                        limit = max(KEY_AT_RANK, LEAST + 1) - 1
+        for p in range(p0, kept):
             KEYED
             PUT
             f += i64(key <= limit)
@@ -63,7 +75,7 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
                 limit = max(KEY_AT_RANK, LEAST + 1) - 1
                 f = k
         begin = 0
-        done = 0
+        done = f if k <= INSERT else 0
         top = 0
         ends[0] = f
         less: i64 = min(f, k)
@@ -282,6 +294,14 @@ if r >= done:
 NARROW = {
     "SPACE": "w: i64[room] = empty",
     "PUT": "w[f] = (key << 32) | (p - p0)",
+    "MOVED": """
+y = w[f]
+g: i64 = f
+while g > 0 and w[g - 1] > y:
+    w[g] = w[g - 1]
+    g -= 1
+w[g] = y
+""",
     "INSERTED": """
 for e in range(begin + 1, end):  # novector
     y = w[e]
@@ -311,6 +331,17 @@ w[j] = pivot
 _WIDE = {
     "SPACE": "w: i64[room] = empty\nv: i64[room] = empty",
     "PUT": "w[f] = key\nv[f] = p - p0",
+    "MOVED": """
+y = w[f]
+z = v[f]
+g: i64 = f
+while g > 0 and w[g - 1] > y:
+    w[g] = w[g - 1]
+    v[g] = v[g - 1]
+    g -= 1
+w[g] = y
+v[g] = z
+""",
     "INSERTED": """
 for e in range(begin + 1, end):  # novector
     y = w[e]
@@ -410,6 +441,7 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
         "LEAST": "(0 - 9223372036854775807 - 1)",
         "STACK": str(STACK),
         "SORTED": str(tuning.SELECTION_SORTED),
+        "INSERT": str(tuning.SELECTION_INSERTED),
     }
     for name, new in names.items():
         text = text.replace(name, new)
