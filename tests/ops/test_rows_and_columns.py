@@ -127,3 +127,20 @@ def test_gradients_of_rows_set_and_columns_taken() -> None:
     of_values, of_v = torch.autograd.grad((u.to_dense() * weights).sum(), (t.values, v))
     assert of_v[0, 0] == 4
     assert t.detach().with_values(of_values).to_dense()[1].eq(0).all()
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr(2, 2)", "dia", "dcsr", "bitmap"])
+def test_arrays_of_one_element(format: str) -> None:
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((6, 7)) < 0.4, rng.integers(1, 9, (6, 7)), 0).astype(float)
+    A = ow.asarray(x, format=format)
+    first, whole = [True] + [False] * 5, slice(None)
+    keys: list[Any] = [([3],), (whole, [3]), ([[3]],), (whole, [[2]]), ([3], slice(1, 4)), ([-1],), ([3], [2])]
+    for key in (*keys, (slice(None, None, 2), [1]), (None, [3]), ([3], None), (whole, [3], None), (first,)):
+        np.testing.assert_array_equal(A[key].to_numpy(), x[key], err_msg=str(key))
+
+
+def test_a_list_of_one_row_walks_that_row_alone() -> None:
+    A = ow.random((3000, 3000), 0.01, format="csr", rng=0)
+    plan = str(ow.explain(lambda A: A[[7]], A))
+    assert "ranges of the outermost dimension" in plan, plan

@@ -122,6 +122,9 @@ class ScipyNames:
         """Leave out the stored elements that equal the fill value, -0.0 for 0 too, in place."""
         me = _me(self)
         make_writable(me, "eliminate_zeros")
+        fill, is_canonical = me.fill_value, me.format.is_unique and me.format.is_ordered
+        if is_canonical and fill == fill and bool((me.values != fill).all()):
+            return
         replace_storage(me, prune(me).asformat(me.format)._storage)
 
     def sum_duplicates(self) -> None:

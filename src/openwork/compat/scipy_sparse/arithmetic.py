@@ -148,7 +148,8 @@ class Arithmetic:
             s = self.tensor._storage
             return self._like(Tensor._from_storage(s.with_values(np.multiply(s.values, x), 0)), self.format)
         _agree(self.shape, x.shape)
-        found = ow.multiply(self.tensor, ow.asarray(x, format="coo"), zero_annihilates=True)
+        factor = x if kind == "sparse" else ow.asarray(x, format="coo")
+        found = ow.multiply(self.tensor, factor, zero_annihilates=True)
         return self._like(_nonzero(found), "coo" if kind == "dense" and found.ndim < 3 else self._compressed)
 
     def __truediv__(self, other: Any) -> Any:

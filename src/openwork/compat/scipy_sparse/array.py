@@ -28,8 +28,14 @@ CLASSES: dict[tuple[str, str], type[Array]] = {}
 """The classes by kind, "array" or "matrix", and format."""
 
 
+_PLAIN = frozenset((bool, int, float, complex, str, slice, type(None), np.ndarray, np.float64, np.int64, np.int32))
+"""Types of which nothing is an array of ours or holds one."""
+
+
 def unwrapped(x: Any) -> Any:
     """SciPy's array for one of ours, also inside of lists, tuples and dicts."""
+    if type(x) in _PLAIN or (type(x) is tuple and _PLAIN.issuperset(map(type, x))):
+        return x
     if isinstance(x, Array):
         return x.to_scipy()
     if isinstance(x, Tensor):
@@ -307,6 +313,9 @@ class Array(Arithmetic):
         return self._like(found, self.format if found.ndim == self.ndim else "coo")
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if self.format in ("lil", "dok"):
+            self._buffers.assign(unwrapped(key), unwrapped(value))
+            return
         with warnings.catch_warnings():  # rows are spliced here as there
             warnings.simplefilter("ignore", scipys.SparseEfficiencyWarning)
             if hasattr(getattr(scipys, f"{self.format}_{self.kind}"), "__setitem__") and self.format != "bsr":

@@ -271,7 +271,7 @@ def outermost_coordinates(selection: Selection, d: int | None, shape: tuple[int,
     if any(not span.covers(shape[k]) for k, span in selection.spans.items() if k != d):
         return None
     if selection.has_arrays:
-        single = selection.groups[0].single if len(selection.groups) == 1 else None
+        single = selection.groups[0].only if len(selection.groups) == 1 else None
         axes = [Axis(k) if k != d else Axis(array=0) for k in range(len(shape))]
         return single[1] if single is not None and single[0] == d and selection.axes == axes else None
     if any(axis.dim is None for axis in selection.axes):

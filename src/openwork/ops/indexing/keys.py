@@ -63,7 +63,12 @@ class Group:
     @property
     def single(self) -> tuple[int, Ints] | None:
         """The dimension and the array, where it is one of rank one."""
-        return next(iter(self.arrays.items())) if len(self.arrays) == len(self.axes) == 1 else None
+        return self.only if len(self.axes) == 1 else None
+
+    @property
+    def only(self) -> tuple[int, Ints] | None:
+        """The dimension and the array, where it is one that varies along one axis, or has one element."""
+        return next(iter(self.arrays.items())) if len(self.arrays) == 1 and len(self.axes) <= 1 else None
 
 
 @dataclass(slots=True)
