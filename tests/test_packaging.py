@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -24,7 +25,7 @@ BUILD = "import setuptools.build_meta as b; b.build_{kind}({folder!r})"
 
 
 def test_the_version_stands_once() -> None:
-    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["project"]["dynamic"] == ["version", "readme"]
     assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "openwork.__version__"}
     assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", ow.__version__)
 
@@ -35,6 +36,20 @@ def test_extras_are_minimal() -> None:
     assert names == {"numpy", "scipy", "llvmlite"}
     extras = PROJECT["project"]["optional-dependencies"]
     assert {name: len(e) for name, e in extras.items() if name != "test" and len(e) > 3} == {}
+
+
+def test_the_page_of_the_package_has_absolute_links() -> None:
+    """And each leads to a file of this tree."""
+    names = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")
+    repository = PROJECT["project"]["urls"]["Repository"]
+    text = names["absolute"]((ROOT / "README.md").read_text(), repository)
+    links = re.findall(r'\]\(([^)]+)\)|(?:src|srcset)="([^"]+)"', text)
+    found = [a or b for a, b in links]
+    assert len(found) > 25
+    assert [link for link in found if not link.startswith("https://")] == []
+    paths = [m[1] for link in found if (m := re.search(r"/openwork(?:/blob)?/main/([^#]+)", link))]
+    assert len(paths) > 25
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_supported_versions_agree() -> None:

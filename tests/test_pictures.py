@@ -28,27 +28,34 @@ def words(name: str) -> list[str]:
     return [unescape(word).replace("\u2212", "-") for word in found]
 
 
-def test_speed_shows_the_figures_of_the_page(pictures) -> None:
+@pytest.mark.parametrize("end", ["", "-dark", "-narrow", "-narrow-dark"])
+def test_speed_shows_the_figures_of_the_page(pictures, end: str) -> None:
     table = pictures.rows(pictures.BENCHMARKS.read_text())
     wanted = [pictures.label(r) for o in pictures.SHOWN["U5"] for r in pictures.times_as_long(table[o]).values()]
-    shown = words("speed")
+    shown = words(f"speed{end}")
     assert len(wanted) > 20
+    assert pictures.SHOWN["U5"][0] == "A @ x"  # the first example, whoever is faster
     assert "".join(wanted) in "".join(shown), "docs/benchmarks.md changed: python tools/pictures.py"
     assert pictures.label(0.163) == "0.16"
     assert pictures.label(12.2) == "12"
 
 
-def test_overview_shows_the_loops_of_today(pictures) -> None:
-    shown = words("openwork")
+@pytest.mark.parametrize("end", ["", "-dark", "-narrow", "-narrow-dark"])
+def test_overview_shows_the_loops_of_today(pictures, end: str) -> None:
+    shown = words(f"openwork{end}")
     for name, *_ in pictures.FORMATS:
         lines = [line.strip().replace("--", "- -") for line in pictures.loops(name)]
         assert [line for line in lines if line not in [s.strip() for s in shown]] == [], "python tools/pictures.py"
 
 
-def test_readme_shows_both() -> None:
+def test_readme_shows_both(pictures) -> None:
     text = (ROOT / "README.md").read_text()
-    named = findall(r"!\[[^\]]{20,}\]\((docs/images/\w+\.svg)\)", text)
+    named = findall(r'<img alt="[^"]{20,}" src="(docs/images/[\w-]+\.svg)">', text)
     assert sorted(named) == ["docs/images/openwork.svg", "docs/images/speed.svg"]
-    assert all((ROOT / path).exists() for path in named)
+    variants = findall(r'<source media="[^"]+" srcset="(docs/images/[\w-]+\.svg)">', text)
+    assert {*named, *variants} == {
+        f"docs/images/{name}{end}.svg" for name in ("openwork", "speed") for end in pictures.LOOKS
+    }
+    assert all((ROOT / path).exists() for path in (*named, *variants))
     links = findall(r"\]\((?!https?:)([^)#]+)", text)
     assert [link for link in links if not (ROOT / link).exists()] == []

@@ -66,6 +66,17 @@ def test_outputs_are_those_of_the_block_above() -> None:
     assert len(outputs((ROOT / "docs" / "masked.md").read_text())) >= 5
 
 
+@pytest.mark.parametrize("line", [line for line, _ in blocks(PAGES[0].read_text())])
+def test_each_block_of_the_readme_runs_alone(line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever copies one block has all that it needs."""
+    monkeypatch.chdir(tmp_path)
+    code = dict(blocks(PAGES[0].read_text()))[line]
+    for library in ("torch", "networkx"):
+        if f"import {library}" in code:
+            pytest.importorskip(library)
+    exec(compile("\n" * (line - 1) + code, str(PAGES[0]), "exec"), {"__name__": "alone"})
+
+
 def test_readme_has_examples() -> None:
     assert len(blocks((ROOT / "README.md").read_text())) >= 3
 
