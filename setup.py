@@ -1,4 +1,4 @@
-"""The package's page has the README with absolute links; in a checkout they are relative, and lead to the files beside it."""
+"""The package's page has the README with absolute links; those of a checkout are relative, to the files beside it."""
 
 import re
 import tomllib

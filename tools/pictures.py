@@ -114,7 +114,7 @@ def speed(text: str, look: Look) -> Any:
     axes.set_yticks(range(len(operations)), [_wrapped(NAMES.get(o, o), look) for o in operations])
     axes.tick_params(length=0, labelsize=9, colors=look.ink)
     axes.set_xlabel(
-        "time as a multiple of openwork's" + ("" if look.narrow else "; to the right of the blue line openwork is faster"),
+        "time as a multiple of openwork's" + "; to the right of the blue line openwork is faster" * (not look.narrow),
         fontsize=9, color=look.ink, x=0.5 if not look.narrow else 0.3,
     )  # fmt: skip
     for side in axes.spines.values():
