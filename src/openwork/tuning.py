@@ -468,6 +468,14 @@ SELECTION_CANDIDATES = _tuned(
 SELECTION_INSERTED = _tuned(
     16, "elements", "up to which the first of a row are kept in order by insertion", "10 of 50: half of the time"
 )
+SELECTION_SAMPLED = _tuned(
+    1024, "elements", "of a row from which ranks are looked for near a sample's", "set with the code"
+)
+SELECTION_SAMPLE = _tuned(31, "elements", "of that sample", "put in order one by one in a microsecond")
+SELECTION_ASIDE = _tuned(
+    4, "elements", "of that sample on either side of a rank, beyond which it is not looked for first",
+    "a tenth of all ranks lie further: two standard deviations in the middle",
+)  # fmt: skip
 SELECTION_PARTS = _tuned(8, "ranges", "of rows for each thread of a selection", "rows differ in length")
 _NAMES = [name for name, value in vars().items() if name.isupper() and isinstance(value, int | float)]
 TABLE: dict[str, Tuned] = dict(zip(_NAMES, _ROWS, strict=True))

@@ -253,3 +253,22 @@ def test_torch_values_places_and_gradients(layout: str) -> None:
         (wanted_grad,) = torch.autograd.grad((wanted * weights).sum(), leaf)
         full = t.detach().with_values(grad).to_dense() if layout != "dense" else grad.reshape(5, 30)
         torch.testing.assert_close(full * (dense != 0), wanted_grad * (dense != 0))  # which zero is taken is free
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64"])
+@pytest.mark.parametrize("kind", ["normal", "ties", "ascending", "positive"])
+def test_ranks_of_long_rows(kind: str, dtype: str) -> None:
+    rng = np.random.default_rng(len(kind))
+    n = 3000
+    drawn = {
+        "normal": rng.standard_normal((3, n)) * 100, "ties": rng.integers(0, 5, (3, n)),
+        "ascending": np.sort(rng.standard_normal((3, n)) * 50), "positive": rng.random((3, n)) + 1,
+    }[kind]  # fmt: skip
+    x = np.where(rng.random((3, n)) < 0.9, drawn, 0).astype(dtype)
+    if dtype[0] == "f":
+        x[0, ::97], x[1, ::50], x[2, ::33] = np.nan, np.inf, -0.0
+    order = np.argsort(x, axis=1, kind="stable")
+    for format in ("csr", "dense"):
+        rows, _ = rows_of(ow.asarray(x, format=format), 1)
+        for ranks in ([5, 2990, 1500, 1501, 700], [2999], [0, 2999], [1499, 1500]):
+            np.testing.assert_array_equal(rows.at(ranks)[0], order[:, ranks])

@@ -6,12 +6,14 @@ Equal elements are in the order of their coordinates. Only as many elements of a
 
     partition   keys on either side of a pivot, without branches; the right ends of what is not in order are kept on a
                 stack, so that ranks in ascending order cost O(elements + ranks log ranks) together
+    sample      of long rows only what lies between two elements of a sample, on either side of a rank, is put in order
     limit       of the first k only candidates are kept, 2 k + 32 at a time; none above the k-th of those seen before
 
 The unspecified elements are nowhere written down: `less` stored elements come before the fill value, then all that are
 equal to it in the order of their coordinates, stored or not, then the other stored ones.
 
-Source: Paredes and Navarro, Optimal incremental sorting, 2006; Martinez, Partial quicksort, 2004.
+Source: Paredes and Navarro, Optimal incremental sorting, 2006; Martinez, Partial quicksort, 2004; Floyd and Rivest,
+Expected time bounds for selection, 1975.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from .. import tuning
 from ..ir.loop import Kernel
 from ..ir.text import inlined, parse
 from ..ir.types import FLOATS, itemsize
+from .incremental_sort import NARROW, SELECT, WIDE
 
-__all__ = ["MORE", "NARROW", "SELECT", "STACK", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
+__all__ = ["MORE", "STACK", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
 
 MORE = tuning.SELECTION_CANDIDATES
 """Candidates that are kept besides twice those asked for."""
@@ -134,6 +137,7 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
                  places: i64[mut], found: i64[mut], m: i64, step: i64, n: i64, flip: i64, room: i64):
     SPACE
     ends: i64[STACK] = empty
+    near: i64[SAMPLE] = empty
     FILL_KEY
     for i in range(lo, hi):
         seed: u64 = u64(88172645463325252)
@@ -141,15 +145,19 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
         p1 = STOP
         free = FREE
         stored = p1 - p0
-        less: i64 = stored + 0
+        less: i64 = 0
         equal: i64 = 0
-        if free > 0:
-            less = 0
-            for p in range(p0, p1):
-                KEYED
-                less += i64(key < of_fill)
-                equal += i64(key == of_fill)
+        for p in range(p0, p1):
+            KEYED
+            less += i64(key < of_fill)
+            equal += i64(key == of_fill)
+            WRITTEN
+        if free == 0:
+            less = stored + 0
+            equal = 0
+        fresh: i64 = 1
         f: i64 = 0
+        base: i64 = 0
         begin: i64 = 0
         done: i64 = 0
         top: i64 = 0
@@ -190,13 +198,47 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
                 found[out] = position
                 places[out] = target + skipped
             else:
-                if f == 0:
-                    for p in range(p0, p1):
-                        KEYED
-                        PUT
-                        f += 1
+                wanted = rank if rank < less else rank - free
+                if fresh == 1 or wanted < base or wanted >= base + f:
+                    smallest: i64 = LEAST
+                    largest: i64 = 9223372036854775807
+                    if fresh == 0:
+                        for p in range(p0, p1):
+                            KEYED
+                            WRITTEN
+                    elif stored > LONG:
+                        for s in range(0, SAMPLE):
+                            y = w[s * stored // SAMPLE]
+                            g: i64 = s + 0
+                            while g > 0 and near[g - 1] > y:
+                                near[g] = near[g - 1]
+                                g -= 1
+                            near[g] = y
+                        t = wanted * SAMPLE // stored
+                        if t >= ASIDE:
+                            smallest = near[t - ASIDE]
+                        if t + ASIDE < SAMPLE:
+                            largest = near[t + ASIDE]
+                    f = 0
+                    base = 0
+                    for x1 in range(0, stored):
+                        y1 = w[x1]
+                        KEPT
+                        base += i64(y1 < smallest)
+                        f += i64(y1 >= smallest and y1 <= largest)
+                    if wanted < base or wanted >= base + f:
+                        f = 0
+                        base = 0
+                        for p in range(p0, p1):
+                            KEYED
+                            PUT
+                            f += 1
+                    fresh = 0
+                    begin = 0
+                    done = 0
+                    top = 0
                     ends[0] = f
-                r = rank if rank < less else rank - free
+                r = wanted - base
                 SELECT
                 at = p0 + PLACE_AT_RANK
                 found[out] = at
@@ -251,144 +293,6 @@ def select_order(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
             order[p0 + r] = p0 + PLACE_AT_RANK
 """
 
-SELECT = """
-if r >= done:
-    begin = max(begin, done)
-    while ends[top] <= r:
-        begin = ends[top]
-        top -= 1
-    going: i64 = 1
-    while going == 1:
-        end = ends[top]
-        if end - begin <= SORTED:
-            INSERTED
-            done = end
-            going = 0
-        else:
-            span = u64(end - begin)
-            seed = seed * u64(6364136223846793005) + u64(1442695040888963407)
-            i0 = begin + i64(((seed >> u64(33)) * span) >> u64(31))
-            seed = seed * u64(6364136223846793005) + u64(1442695040888963407)
-            i1 = begin + i64(((seed >> u64(33)) * span) >> u64(31))
-            seed = seed * u64(6364136223846793005) + u64(1442695040888963407)
-            i2 = begin + i64(((seed >> u64(33)) * span) >> u64(31))
-            x0 = w[i0]
-            x1 = w[i1]
-            x2 = w[i2]
-            middle = i1 if (x0 < x1) == (x1 < x2) else (i0 if (x1 < x0) == (x0 < x2) else i2)
-            PARTITIONED
-            if r < j:
-                if top + 1 < STACK:
-                    top += 1
-                ends[top] = j
-            elif r == j:
-                begin = j
-                done = j + 1
-                going = 0
-            else:
-                begin = j + 1
-"""
-"""Puts w[r] in its place, for ascending r: SPACE, PARTITIONED, INSERTED, SORTED and STACK are to be put in."""
-
-
-NARROW = {
-    "SPACE": "w: i64[room] = empty",
-    "PUT": "w[f] = (key << 32) | (p - p0)",
-    "MOVED": """
-y = w[f]
-g: i64 = f
-while g > 0 and w[g - 1] > y:
-    w[g] = w[g - 1]
-    g -= 1
-w[g] = y
-""",
-    "INSERTED": """
-for e in range(begin + 1, end):  # novector
-    y = w[e]
-    g: i64 = e
-    while g > begin and w[g - 1] > y:
-        w[g] = w[g - 1]
-        g -= 1
-    w[g] = y
-""",
-    "PARTITIONED": """
-pivot = w[middle]
-w[middle] = w[begin]
-w[begin] = pivot
-j: i64 = begin + 1
-for e in range(begin + 1, end):  # novector
-    y = w[e]
-    w[e] = w[j]
-    w[j] = y
-    j += i64(y < pivot)
-j -= 1
-w[begin] = w[j]
-w[j] = pivot
-""",
-}
-"""Keys of 32 bits and the places of elements in their rows, in one integer."""
-
-_WIDE = {
-    "SPACE": "w: i64[room] = empty\nv: i64[room] = empty",
-    "PUT": "w[f] = key\nv[f] = p - p0",
-    "MOVED": """
-y = w[f]
-z = v[f]
-g: i64 = f
-while g > 0 and w[g - 1] > y:
-    w[g] = w[g - 1]
-    v[g] = v[g - 1]
-    g -= 1
-w[g] = y
-v[g] = z
-""",
-    "INSERTED": """
-for e in range(begin + 1, end):  # novector
-    y = w[e]
-    z = v[e]
-    g: i64 = e
-    while g > begin and (w[g - 1] > y or (w[g - 1] == y and v[g - 1] > z)):
-        w[g] = w[g - 1]
-        v[g] = v[g - 1]
-        g -= 1
-    w[g] = y
-    v[g] = z
-""",
-    "PARTITIONED": """
-pivot = w[middle]
-chosen = v[middle]
-w[middle] = w[begin]
-v[middle] = v[begin]
-w[begin] = pivot
-v[begin] = chosen
-j: i64 = begin + 1
-if pivot < 9223372036854775807:
-    for e in range(begin + 1, end):  # novector
-        y = w[e]
-        z = v[e]
-        w[e] = w[j]
-        v[e] = v[j]
-        w[j] = y
-        v[j] = z
-        j += i64(y < pivot + i64(z < chosen))
-else:
-    for e in range(begin + 1, end):
-        y = w[e]
-        z = v[e]
-        w[e] = w[j]
-        v[e] = v[j]
-        w[j] = y
-        v[j] = z
-        j += i64(y < pivot or z < chosen)
-j -= 1
-w[begin] = w[j]
-v[begin] = v[j]
-w[j] = pivot
-v[j] = chosen
-""",
-}
-"""Keys of 64 bits, and the places beside them."""
-
 _FLOAT_KEY = """
 bits = i64(A[p])
 size = bits & MAX
@@ -428,7 +332,7 @@ def order_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, 
 
 def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
     wide = long or itemsize(scalar) == 8
-    text = inlined(text, {"SELECT": SELECT, **(_WIDE if wide else NARROW)})
+    text = inlined(text, {"SELECT": SELECT, **(WIDE if wide else NARROW)})
     text = inlined(text, {"FILL_KEY": _key(scalar, "fill[0]", "of_fill", "fill_"), "KEYED": _key(scalar, "A[p]")})
     names = {
         "KEY_AT_RANK": "w[r]" if wide else "(w[r] >> 32)",
@@ -442,6 +346,9 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
         "STACK": str(STACK),
         "SORTED": str(tuning.SELECTION_SORTED),
         "INSERT": str(tuning.SELECTION_INSERTED),
+        "SAMPLE": str(tuning.SELECTION_SAMPLE),
+        "ASIDE": str(tuning.SELECTION_ASIDE),
+        "LONG": str(tuning.SELECTION_SAMPLED),
     }
     for name, new in names.items():
         text = text.replace(name, new)

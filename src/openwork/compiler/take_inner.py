@@ -10,7 +10,8 @@ from __future__ import annotations
 from .. import tuning
 from ..ir.loop import Kernel
 from ..ir.text import inlined, parse
-from .selection import NARROW, SELECT, STACK
+from .incremental_sort import NARROW, SELECT
+from .selection import STACK
 
 __all__ = ["count_kernel", "take_kernel"]
 

@@ -17,7 +17,16 @@ from ..ir.types import COMPLEX, FLOATS, SIGNED, UNSIGNED
 from ..late import late
 from ..runtime.operation import operation
 from ..runtime.promote import promote, promote_ranks, weak
-from ..storage.buffers import buffer_of, is_array, is_torch, numpy_dtype, scalar_name, torch_dtype, torch_module
+from ..storage.buffers import (
+    buffer_of,
+    is_array,
+    is_torch,
+    numpy_dtype,
+    of_torch,
+    scalar_name,
+    torch_dtype,
+    torch_module,
+)
 from .tensor import Tensor
 
 __all__ = [
@@ -121,13 +130,18 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
         raise DTypeError(
             "result_type: expected a tensor, array or dtype\n  help: a Python scalar has no dtype by itself"
         )
-    torch_like = any(is_torch(buffer_of(x)) or str(x).startswith("torch.") for x in others)
+    torch_like = any(_is_torchs(x) for x in others)
     if torch_like:
         return torch_dtype(_torch_result_type(others, weak_kinds))
     scalar = promote(tuple(scalar_of_operand(x) for x in others))
     for kind in weak_kinds:
         scalar = weak(scalar, kind)  # type: ignore[arg-type]
     return numpy_dtype(scalar)
+
+
+def _is_torchs(x: Any) -> builtins.bool:
+    """Whether an array, a dtype or its name is torch's."""
+    return x.startswith("torch.") if isinstance(x, str) else of_torch(x) or is_torch(buffer_of(x))
 
 
 def _torch_result_type(others: list[Any], weak_kinds: list[type]) -> str:
