@@ -119,7 +119,7 @@ class SingleChain:
             executable.run_sized(elements, (*words, *self._tail), 0, 1)
         else:
             buffers = [b for s in storages for b in s.buffers]
-            memory = buffers if self._torch is None else [b.data_ptr() for b in buffers]
+            memory = [b if isinstance(b, np.ndarray) else b.data_ptr() for b in buffers]  # of either library
             if code := self._start(self._record, (*memory, *others), 0, 1):
                 executable.fail(code)
         return int(others[-1][3])
