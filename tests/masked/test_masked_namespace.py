@@ -231,6 +231,13 @@ def test_operands_of_every_kind() -> None:
         m.clamp_least(1)
 
 
+def test_results_are_written_to_no_array() -> None:
+    m = made(*arrays((4, 4)))
+    for out in (np.zeros((4, 4)), m.clone(), ow.asarray(np.zeros((4, 4)))):
+        with pytest.raises(ow.UnsupportedError, match="out= of a masked tensor"):
+            ow.matmul(m, np.eye(4), out=out)
+
+
 METHODS_OF_TORCH: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(
         ("angle", "conj_physical", "deg2rad", "digamma", "erfc", "exp2", "fix", "frac", "i0", "lgamma", "positive"), ()

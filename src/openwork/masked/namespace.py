@@ -118,7 +118,8 @@ def _known(function: Callable[..., Any], rule: Callable[..., Any], kwargs: Mappi
     taken, defaults = _defaults(resolved(rule)), _defaults(function)
     known = {key: value for key, value in kwargs.items() if key in taken or _REST in taken}
     for key in kwargs.keys() - known.keys():
-        if kwargs[key] != defaults.get(key):
+        value, default = kwargs[key], defaults.get(key)
+        if value is not default and (hasattr(value, "shape") or value != default):
             raise UnsupportedError(f"{function.__name__}: {key}= of a masked tensor\n  help: leave it out")
     return known
 
