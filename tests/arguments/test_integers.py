@@ -178,6 +178,8 @@ def same(got: Any, expected: Any) -> None:
         assert got.seeds.tolist() == expected.seeds.tolist()
     elif hasattr(expected, "state_dict"):
         assert [x.shape for x in got.state_dict().values()] == [x.shape for x in expected.state_dict().values()]
+    elif hasattr(expected, "pattern"):
+        same(got.pattern, expected.pattern)
     elif hasattr(expected, "get_xlim"):
         assert got.get_xlim() == expected.get_xlim()
     elif sp.issparse(expected):

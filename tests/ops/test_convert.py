@@ -38,6 +38,7 @@ class Interpreted:
     def __init__(self, kernel: Kernel, arrays: dict[int, Any]) -> None:
         verify(kernel)
         self.name, self.kernel, self.params, self.arrays = kernel.name, kernel, kernel.params, arrays
+        self.address = 0  # of machine code, which nothing calls
 
     def run(self, words: Any, lo: int = 0, hi: int = 0, status: bool = False) -> int:
         named = zip(self.params, words, strict=True)

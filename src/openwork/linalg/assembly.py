@@ -18,7 +18,7 @@ import numpy as np
 import openwork as ow
 
 from ..errors import DTypeError, InvariantError, ReadOnlyError, ShapeError
-from ..integers import extents
+from ..integers import extents, integers
 from ..storage.buffers import is_torch, to_numpy
 from ..tensor.tensor import Tensor
 from .assembly_plan import AssemblyPlan, assembly_plan, expanded_coordinates, row_numbers, scalar_places
@@ -78,12 +78,12 @@ def assembler(
     square = len(sizes) == 2 and sizes[0] == sizes[1]
     if (symmetric or half != "full") and not square:
         raise ShapeError(f"assembler: halves are those of square matrices; got shape {sizes}")
-    if blocks is not None and (len(sizes) != 2 or len(blocks) != 2 or (symmetric and blocks[0] != blocks[1])):
+    inner = () if blocks is None else integers(blocks, "assembler", "blocks", boolean=False)
+    if blocks is not None and (len(sizes) != 2 or len(inner) != 2 or (symmetric and inner[0] != inner[1])):
         raise ShapeError(f"assembler: blocks {blocks} do not fit shape {sizes}\n  expected: two extents, of a matrix")
-    limits = sizes if blocks is None else tuple(-(-n // b) for n, b in zip(sizes, blocks, strict=True))
+    limits = sizes if blocks is None else tuple(-(-n // b) for n, b in zip(sizes, inner, strict=True))
     places, lead = expanded_coordinates(limits, coordinates)
     off = places[0] != places[1] if symmetric else None
-    inner = tuple(blocks or ())
     if blocks is not None:
         places = scalar_places(places, inner)
         off = None if off is None else np.repeat(off, inner[0] * inner[1])

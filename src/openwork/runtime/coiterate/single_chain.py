@@ -118,8 +118,9 @@ class SingleChain:
             words += [x if type(x) is int else address(x) for x in others]
             executable.run_sized(elements, (*words, *self._tail), 0, 1)
         else:
-            buffers = [b for s in storages for b in s.buffers]
-            memory = [b if isinstance(b, np.ndarray) else b.data_ptr() for b in buffers]  # of either library
+            memory: list[Any] = [b for s in storages for b in s.buffers]
+            if self._torch is not None:
+                memory = _pointers(memory)
             if code := self._start(self._record, (*memory, *others), 0, 1):
                 executable.fail(code)
         return int(others[-1][3])
@@ -141,6 +142,14 @@ class SingleChain:
         out = Storage(self._shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1])
         out._watch = NOTHING  # nobody else has the buffers
         return out
+
+
+def _pointers(buffers: list[Any]) -> list[Any]:
+    """Torch's buffers by address; those inside a transform are of the memory of the tensors that they wrap."""
+    try:
+        return [b if isinstance(b, np.ndarray) else b.data_ptr() for b in buffers]
+    except RuntimeError:
+        return [address(b) for b in buffers]
 
 
 def single_chain(
