@@ -72,6 +72,7 @@ _ORDINARY: dict[str, Call] = {
     **{name: _call(a(), 0.5, axis=1) for name in ("quantile", "percentile", "nanquantile", "nanpercentile")},
     "full_like": _call(a(), 1.5, shape=(2, 3)),
     "assembler": _call((2, 3), [0, 1, 1], [1, 2, 2]),
+    "assembler ignore_negative": _call((2, 3), [0, -1, 1], [1, 2, 2], ignore_negative=True),
     "assembler blocks": _call((2, 3), [0, 1, 1], [1, 2, 2], blocks=(1, 1)),
     "assemble": _call("csr", (2, 3), pos={1: [0, 1, 3]}, crd={1: [1, 0, 2]}, values=[2.0, 3.0, 4.0]),
     "broadcast_to": _call(a(), (2, 2, 3)),

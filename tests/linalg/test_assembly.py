@@ -231,3 +231,15 @@ def test_what_is_refused() -> None:
         ow.assembler((2, 3), [0], [0]).dirichlet([0])
     with pytest.raises(ValueError, match="half must be"):
         ow.assembler((2, 2), [0], [0], half="left")
+    with pytest.raises(DTypeError, match="out is a ndarray"):
+        asm([1.0, 2], out=np.zeros((3, 3)))
+    with pytest.raises(ShapeError, match="do not fit"):
+        ow.assembler((2, 2), [0], [0], blocks=(0, 2))
+    with pytest.raises(ShapeError, match="are no array"):
+        ow.assembler((2, 2), [[0], [0, 1]], [0, 1])
+    with pytest.raises(DTypeError, match="diagonal is one number"):
+        asm.dirichlet([0], "1")
+    for diagonal, values in ((0.5, [1, 2]), (1j, [1.0, 2.0])):  # no dtype changes, and no number, without a word
+        with pytest.raises(DTypeError, match="a diagonal of"):
+            asm.dirichlet([0], diagonal)(np.array(values))
+    assert asm.dirichlet([0], 1j)(np.array([1, 2j])).values.tolist() == [1j, 2j]

@@ -157,3 +157,8 @@ def test_what_is_refused() -> None:
         plan.differences(lambda x: x.real.copy(), np.zeros(4), "cs")
     with pytest.raises(DTypeError, match="x is complex128"):
         plan.differences(np.sin, np.zeros(4) * 1j)
+    for step in (0, -1e-8):
+        with pytest.raises(ValueError, match="rel_step is a positive number"):
+            plan.differences(np.sin, np.zeros(4), rel_step=step)
+    with pytest.raises(DTypeError, match="args a tuple"):
+        plan.differences(np.sin, np.zeros(4), args=2.0)

@@ -19,7 +19,7 @@ import openwork as ow
 
 from ..errors import DTypeError, InvariantError, ReadOnlyError, ShapeError
 from ..integers import extents, integers
-from ..storage.buffers import is_torch, to_numpy
+from ..storage.buffers import is_torch, numpy_dtype, scalar_of, to_numpy
 from ..tensor.tensor import Tensor
 from .assembly_plan import AssemblyPlan, assembly_plan, expanded_coordinates, row_numbers, scalar_places
 
@@ -33,7 +33,7 @@ _DEFAULTS = {0: "coo", 1: "coo", 2: "csr"}
 
 def assembler(
     shape: Sequence[int], *coordinates: Any, format: object = None, blocks: tuple[int, int] | None = None,
-    symmetric: bool = False, half: str = "full",
+    symmetric: bool = False, half: str = "full", ignore_negative: bool = False,
 ) -> Assembler:  # fmt: skip
     """A plan that sums values at coordinates given once into a sparse tensor, again and again.
 
@@ -47,6 +47,7 @@ def assembler(
     blocks : (r, c): coordinates number blocks of r x c elements, and values have two more axes, (..., r, c)
     symmetric : each element off the diagonal stands for its mirror image too: coordinates and values are one half
     half : "lower" or "upper": elements of the other half are left out
+    ignore_negative : values of which a coordinate is negative are left out, as PETSc does; else they are an error
 
     Returns
     -------
@@ -79,15 +80,21 @@ def assembler(
     if (symmetric or half != "full") and not square:
         raise ShapeError(f"assembler: halves are those of square matrices; got shape {sizes}")
     inner = () if blocks is None else integers(blocks, "assembler", "blocks", boolean=False)
-    if blocks is not None and (len(sizes) != 2 or len(inner) != 2 or (symmetric and inner[0] != inner[1])):
+    fits = len(sizes) == len(inner) == 2 and min(inner) > 0 and not (symmetric and inner[0] != inner[1])
+    if blocks is not None and not fits:
         raise ShapeError(f"assembler: blocks {blocks} do not fit shape {sizes}\n  expected: two extents, of a matrix")
     limits = sizes if blocks is None else tuple(-(-n // b) for n, b in zip(sizes, inner, strict=True))
-    places, lead = expanded_coordinates(limits, coordinates)
+    places, lead = expanded_coordinates(limits, coordinates, ignore_negative)
     off = places[0] != places[1] if symmetric else None
+    negative = np.logical_or.reduce([p < 0 for p in places]) if ignore_negative else None
     if blocks is not None:
         places = scalar_places(places, inner)
+        negative = None if negative is None else np.repeat(negative, inner[0] * inner[1])
         off = None if off is None else np.repeat(off, inner[0] * inner[1])
     source = np.arange(len(places[0]))
+    if negative is not None and negative.any():
+        places, source = [p[~negative] for p in places], source[~negative]
+        off = None if off is None else off[~negative]
     if off is not None:
         i, j = places
         places = [np.concatenate([i, j[off]]), np.concatenate([j, i[off]])]
@@ -155,32 +162,36 @@ class Assembler:
     def _plan(self) -> AssemblyPlan:
         return assembly_plan(self.shape, self.format, *self._state, math.prod(self.values_shape))
 
-    def __call__(self, values: Any, *, out: Tensor | None = None) -> Tensor:
+    def __call__(self, values: Any, *, out: Tensor | None = None, add: bool = False) -> Tensor:
         """The tensor whose elements are the sums of the values at its places.
 
         Parameters
         ----------
         values : shape `values_shape`, or flat; an array, a torch tensor, recorded or not
         out : a tensor that this assembler made, of the dtype and the library of the values: its values are written over
+        add : add to the values of `out` instead
 
         Returns
         -------
         Tensor of `shape` and `format` of the dtype of the values; `out` where given
 
-        Raises ShapeError for values of another shape, InvariantError for an `out` of another structure.
+        Raises ShapeError for values of another shape, InvariantError for an `out` of another structure, ValueError for
+        `add` without `out`.
         """
+        if add and out is None:
+            raise ValueError("assembler: add=True adds to the values of out\n  help: out=K")
         data = values.to_dense() if isinstance(values, Tensor) else values
         data = data if is_torch(data) else np.asarray(data)
         if tuple(data.shape) not in (self.values_shape, (math.prod(self.values_shape),)):
             raise ShapeError(f"assembler: expected values of shape {self.values_shape}; got {tuple(data.shape)}")
         sums = self._product(data.reshape(-1), False)
         places, numbers = self._plan.constants
-        if len(places):
+        if len(places) and not add:
             sums = _put(sums, places, numbers)
         if out is None:
             return ow.with_values(self._structure_like(sums), sums, fill_value=0)
         self._check_structure(out, "out")
-        _write(out.values, sums)
+        _write(out.values, sums, add)
         return out
 
     def gather(self, K: Any) -> Any:
@@ -243,6 +254,9 @@ class Assembler:
         if len(self.shape) != 2 or self.shape[0] != self.shape[1]:
             raise ShapeError(f"dirichlet: expected a square matrix; got shape {self.shape}\n  help: see without()")
         numbers = np.unique(row_numbers(dofs, self.shape[0], "dirichlet"))
+        number = np.asarray(diagonal)
+        if number.shape or number.dtype.kind not in "biufc":
+            raise DTypeError(f"dirichlet: diagonal is one number; got: {diagonal!r}")
         places, source, constants = self._state
         fixed = np.zeros(self.shape[0], bool)
         fixed[numbers] = True
@@ -299,6 +313,8 @@ class Assembler:
 
     def _check_structure(self, K: Tensor, what: str) -> None:
         """Raise InvariantError unless the tensor has the structure of this assembler's."""
+        if not isinstance(K, Tensor):
+            raise DTypeError(f"assembler: {what} is a {type(K).__name__}\n  expected: a Tensor that it made")
         known = self._structure_like(K.values)
         same = K.shape == known.shape and K.format == known.format and len(K.values) == len(known.values)
         for level in range(len(known.levels)) if same else ():
@@ -321,7 +337,11 @@ def _stage(s: Tensor, data: Any, transposed: bool) -> Tensor:
 
 
 def _put(sums: Any, places: Array, numbers: Array) -> Any:
-    """The sums with constants at some places."""
+    """The sums with constants at some places. Raises DTypeError for one that their dtype does not hold."""
+    dtype = np.dtype(numpy_dtype(scalar_of(sums)))
+    if (dtype.kind in "iub" and (numbers != numbers.real.round()).any()) or (dtype.kind != "c" and numbers.imag.any()):
+        raise DTypeError(f"dirichlet: a diagonal of {numbers.max()} among values of {dtype}\n  help: values of floats")
+    numbers = numbers if dtype.kind == "c" else numbers.real
     if not is_torch(sums):
         sums[places] = numbers
         return sums
@@ -329,19 +349,19 @@ def _put(sums: Any, places: Array, numbers: Array) -> Any:
     return sums.index_put((at,), ow.asarray(numbers, like="torch").values.to(sums.device, sums.dtype))
 
 
-def _write(target: Any, sums: Any) -> None:
-    """Write values over those of a tensor. Raises where these are of another kind, read-only or recorded."""
+def _write(target: Any, sums: Any, add: bool) -> None:
+    """Write or add values to those of a tensor. Raises where these are of another kind, read-only or recorded."""
     if is_torch(target) != is_torch(sums) or target.dtype != sums.dtype:
         raise DTypeError(
             f"assembler: out holds {target.dtype}, the values are {sums.dtype}\n  help: give out of their dtype and"
             " library, or none"
         )
     if not is_torch(target):
-        target[...] = sums
+        target[...] = target + sums if add else sums
         return
     if sums.requires_grad or target.requires_grad:
         raise ReadOnlyError("assembler: out= has no gradients\n  help: leave it out, or give values.detach()")
-    target.copy_(sums)
+    target.add_(sums) if add else target.copy_(sums)
 
 
 def _real_pairs(data: Any) -> Any:

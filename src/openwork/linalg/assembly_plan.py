@@ -81,14 +81,16 @@ def _ones(pos: Array, crd: Array, columns: int) -> Tensor:
     return ow.iso(ow.assemble("csr", shape, **indices, values=np.ones(len(crd), bool), check=False), True)
 
 
-def expanded_coordinates(limits: tuple[int, ...], coordinates: tuple[Any, ...]) -> tuple[list[Array], tuple[int, ...]]:
+def expanded_coordinates(
+    limits: tuple[int, ...], coordinates: tuple[Any, ...], negative: bool
+) -> tuple[list[Array], tuple[int, ...]]:
     """Coordinates of each value, flat, and the shape of the values. Raises for what does not fit together."""
     if len(coordinates) != len(limits) or not limits:
         raise ShapeError(
             f"assembler: {len(coordinates)} arrays of coordinates for {len(limits)} dimensions\n  expected: one for"
             " each, as in ow.assembler((n, n), rows, cols)"
         )
-    arrays = [to_numpy(c) if is_torch(c) else np.asarray(c) for c in coordinates]
+    arrays = [_array(c, d) for d, c in enumerate(coordinates)]
     for d, (a, n) in enumerate(zip(arrays, limits, strict=True)):
         if a.dtype.kind not in "iu" and a.size:
             raise DTypeError(f"assembler: coordinates of dimension {d} are {a.dtype}\n  expected: integers")
@@ -97,8 +99,9 @@ def expanded_coordinates(limits: tuple[int, ...], coordinates: tuple[Any, ...]) 
                 f"assembler: coordinates have shapes {[x.shape for x in arrays]}\n  expected: (elements,) or"
                 " (elements, k) for each"
             )
-        if a.size and (a.min() < 0 or a.max() >= n):
-            raise ShapeError(f"assembler: coordinate {a.min() if a.min() < 0 else a.max()} outside of extent {n}")
+        if a.size and ((a.min() < 0 and not negative) or a.max() >= n):
+            wrong, help_text = (a.max(), "") if a.max() >= n else (a.min(), "\n  help: ignore_negative=True")
+            raise ShapeError(f"assembler: coordinate {wrong} outside of extent {n}{help_text}")
     axes = [a.shape[1:] for a in arrays]
     lead = (len(arrays[0]), *(k for axis in axes for k in axis))
     places, before = [], 0
@@ -108,6 +111,13 @@ def expanded_coordinates(limits: tuple[int, ...], coordinates: tuple[Any, ...]) 
         before += len(axis)
         places.append(np.broadcast_to(a.astype(np.int64).reshape(shape), lead).reshape(-1))
     return places, lead
+
+
+def _array(coordinates: Any, dim: int) -> Array:
+    try:
+        return to_numpy(coordinates) if is_torch(coordinates) else np.asarray(coordinates)
+    except ValueError as error:
+        raise ShapeError(f"assembler: coordinates of dimension {dim} are no array\n  {error}") from None
 
 
 def scalar_places(places: list[Array], inner: tuple[int, ...]) -> list[Array]:

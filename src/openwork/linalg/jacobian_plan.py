@@ -15,6 +15,7 @@ import numpy as np
 import openwork as ow
 
 from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
+from ..reals import real
 from ..tensor.tensor import Tensor
 from .colouring import Colours, colours, star_colours
 from .direct_solver.graph import Graph, adjacency, compiled, index_type
@@ -206,6 +207,10 @@ class JacobianPlan:
         if self._forward is None:
             self._forward = jacobian_plan(self.pattern, "forward", format=self.format)
         plan = self._forward
+        if not callable(f) or not isinstance(args, tuple | list):
+            raise DTypeError(f"differences: f is a function and args a tuple; got: {type(f).__name__} and {args!r}")
+        if rel_step is not None and not real(rel_step, "differences", "rel_step") > 0:
+            raise ValueError(f"differences: rel_step is a positive number; got: {rel_step}")
         if method not in METHODS:
             raise UnsupportedError(f"differences: no method {method!r}; there are {', '.join(METHODS)}")
         point = np.asarray(x)

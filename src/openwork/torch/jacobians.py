@@ -58,7 +58,7 @@ def jacobian(
             [0.0000, 0.0000, 0.7500, 0.5000, 0.0000],
             [0.0000, 0.0000, 0.0000, 1.0000, 0.7500]])
     """
-    _check(x, "jacobian")
+    _check(x, "jacobian", plan)
     if plan is None:
         found = jacobian_pattern(f, x) if pattern is None else pattern
         plan = jacobian_plan(found, mode, format=format)
@@ -97,7 +97,7 @@ def hessian(
             [2., 2., 2.],
             [0., 2., 0.]])
     """
-    _check(x, "hessian")
+    _check(x, "hessian", plan)
     scalar = _flat(f, x)
 
     def one(v: torch.Tensor) -> torch.Tensor:
@@ -112,9 +112,11 @@ def hessian(
     return _evaluated(plan, torch.func.grad(one), x)
 
 
-def _check(x: Any, name: str) -> None:
+def _check(x: Any, name: str, plan: Any) -> None:
     if not isinstance(x, torch.Tensor):
         raise DTypeError(f"{name}: x is a {type(x).__name__}\n  help: jacobian_plan(P).differences(f, x) of arrays")
+    if plan is not None and not isinstance(plan, JacobianPlan):
+        raise DTypeError(f"{name}: plan is a {type(plan).__name__}\n  help: plan=jacobian_plan(P), pattern=P")
     if not x.is_floating_point() or x.layout is not torch.strided:
         raise DTypeError(f"{name}: x is {x.dtype}, {x.layout}\n  expected: a strided tensor of real numbers")
 
