@@ -15,7 +15,7 @@ from openwork.linalg.direct_solver.dissection import nested_dissection
 from openwork.linalg.direct_solver.elimination_tree import column_counts, elimination_tree, permuted, postorder
 from openwork.linalg.direct_solver.graph import Graph, adjacency
 from openwork.linalg.direct_solver.minimum_degree import minimum_degree
-from openwork.linalg.direct_solver.separators import separate
+from openwork.linalg.direct_solver.separators import separated
 from openwork.linalg.direct_solver.symbolic import analyse
 
 METHODS = ("amd", "nd", "rcm", "colamd", "natural")
@@ -134,7 +134,7 @@ def test_cuthill_mckee_keeps_the_band_narrow() -> None:
 def test_a_separator_separates(name: str) -> None:
     A = STRUCTURES[name]
     graph = adjacency(A.indptr, A.indices)
-    part = separate(graph)
+    part = separated([graph])[0]
     assert set(np.unique(part)) <= {0, 1, 2}
     owner = np.repeat(np.arange(graph.n), np.diff(graph.pos))
     assert not np.any((part[owner] == 0) & (part[graph.crd] == 1))
@@ -143,7 +143,7 @@ def test_a_separator_separates(name: str) -> None:
 
 def test_separators_of_cubes_cut_corners() -> None:
     A = grid(16, 16, 16)
-    part = separate(adjacency(A.indptr, A.indices))
+    part = separated([adjacency(A.indptr, A.indices)])[0]
     assert np.count_nonzero(part == 2) < 0.9 * 16 * 16
 
 
@@ -204,3 +204,13 @@ def test_what_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="did you mean 'colamd'"):
         ow.linalg.ordering(ow.asarray(sp.csr_array((3, 3))), "coladm")
     assert Graph(np.zeros(1, np.int32), np.zeros(0, np.int32)).n == 0
+
+
+def test_threads_change_no_order() -> None:
+    graph = adjacency(*(lambda A: (A.indptr, A.indices))(grid(14, 15, 16)))
+    before, orders = ow.get_num_threads(), []
+    for threads in (1, 3):
+        ow.set_num_threads(threads)
+        orders.append(nested_dissection(graph))
+    ow.set_num_threads(before)
+    np.testing.assert_array_equal(orders[0], orders[1])

@@ -11,7 +11,7 @@ import numpy as np
 
 from .graph import Graph
 from .minimum_degree import minimum_degree
-from .separators import separate, split
+from .separators import separated, split
 
 __all__ = ["nested_dissection"]
 
@@ -27,19 +27,17 @@ def nested_dissection(graph: Graph) -> Array:
     Parts that are not dissected are ordered together, by degrees that count the separators around them.
     """
     kind = graph.crd.dtype
-    waiting = [(graph, np.arange(graph.n, dtype=kind))]
+    parts = [(graph, np.arange(graph.n, dtype=kind))]
     separators: list[Array] = []
-    while waiting:
-        part, names = waiting.pop(0)
-        if part.n <= LEAF or not len(part.crd):
-            continue
-        sides = separate(part)
-        halves = split(part, names, sides)
-        separator = names[sides == 2]
-        if 2 * len(separator) > part.n:
-            continue
-        separators.append(separator)
-        waiting.extend(half for half in halves if half[0].n > LEAF)
+    while parts:
+        parts = [(part, names) for part, names in parts if part.n > LEAF and len(part.crd)]
+        halves: list[tuple[Graph, Array]] = []
+        for (part, names), sides in zip(parts, separated([part for part, _ in parts]), strict=True):
+            separator = names[sides == 2]
+            if 2 * len(separator) <= part.n:
+                separators.append(separator)
+                halves.extend(split(part, names, sides))
+        parts = halves
     late = np.concatenate([np.zeros(0, kind), *separators[::-1]])
     halo = np.zeros(graph.n, kind)
     halo[late] = 1
