@@ -22,7 +22,7 @@ from ..format.format import Format
 from ..runtime.check import PreparedCheck, prepared_check
 from ..storage.buffers import dtype_of
 from ..storage.storage import Storage
-from ..storage.watch import private, watch_from
+from ..storage.watch import seen
 from ..tensor.tensor import Tensor
 from .from_torch import unviewed
 
@@ -119,11 +119,9 @@ def recall_torch(obj: Any) -> Tensor | None:
             return None
     if not pos.is_contiguous():
         return None
-    seen = [(x.data_ptr(), x._version) for x in (pos, *crd)]
-    if not source.check.pass_at(seen[0][0], [at for at, _ in seen[1:]], n):
-        return None
-    private(pos, *crd)
     every_pos, every_crd = source.groups(pos, crd)
     out = Storage(source.shape, source.format, source.scalar, source.fill, every_pos, every_crd, values)
-    out._watch = watch_from((pos, *crd), len(source.first), seen, values)
+    if not source.check.pass_at(pos.data_ptr(), [x.data_ptr() for x in crd], n):
+        return None
+    out._seen = seen(values)
     return Tensor._from_storage(out)

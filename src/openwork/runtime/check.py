@@ -75,7 +75,7 @@ def renewed(storage: Storage) -> Storage:
 
     Raises InvariantError where memory is gone, or what the buffers hold now breaks an invariant.
     """
-    names = storage.watch.changed()
+    names = storage.changed()
     scalar = scalar_of(storage.values)
     storage_now = Storage(
         storage.shape, storage.format, scalar, python_scalar(storage.fill_value, scalar), storage.pos, storage.crd,

@@ -125,8 +125,8 @@ def contract(stmt: Assignment, values: Operands, out_scalar: str, like: Array) -
     Half precision is summed in float32 and rounded once. Duplicates are summed first where that makes a difference; in
     sums of stored floats alone a wider float makes none.
     """
-    if type(like) is not np.ndarray and tracked(_buffers(values)):
-        return by_rule(contract, "contract", _buffers(values), (stmt, values, out_scalar, like), {})
+    if type(like) is not np.ndarray and tracked(buffers := _buffers(values)):
+        return by_rule(contract, "contract", buffers, (stmt, values, out_scalar, like), {})
     scalar = out_scalar if out_scalar not in HALF else compute_scalar(out_scalar)
     call = _Call(stmt, values, scalar, False)
     if not call.storage.format.is_unique and stmt.reduction == "add" and _is_factor(stmt.rhs, call.storage, values):

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..storage.buffers import PLAIN_TENSORS
-from ..storage.recorded import is_dual, is_transformed
+from ..storage.recorded import is_recorded, is_transformed
 
 __all__ = [
     "any_dense_gradient", "by_rule", "dense_gradient_type", "differentiable", "rule", "source", "tracked",
@@ -36,18 +36,20 @@ dense_gradient_type: type | None = None
 
 
 def tracked(buffers: Iterable[Any]) -> bool:
-    """Whether torch records what happens to one of these buffers."""
+    """Whether torch records what happens to one of these buffers: for a gradient, a tangent or a transform."""
     torch = sys.modules.get("torch")
     if torch is None:
         return False
-    records, is_dual_level = torch.is_grad_enabled(), torch.autograd.forward_ad._current_level >= 0
-    is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    for b in buffers:
-        if type(b) is np.ndarray or not (type(b) in PLAIN_TENSORS or hasattr(b, "requires_grad")):
-            continue
-        if (records and b.requires_grad) or is_wrapped(b) or (is_dual_level and is_dual(b)):
-            return True
-    return False
+    if torch._C._functorch.maybe_current_level() is None and torch.autograd.forward_ad._current_level < 0:
+        if not torch.is_grad_enabled():
+            return False
+        for b in buffers:
+            if type(b) is np.ndarray:
+                continue
+            if (type(b) in PLAIN_TENSORS or hasattr(b, "requires_grad")) and b.requires_grad:
+                return True
+        return False
+    return any(type(b) is not np.ndarray and hasattr(b, "requires_grad") and is_recorded(b) for b in buffers)
 
 
 def transformed(buffers: Iterable[Any]) -> bool:

@@ -315,7 +315,7 @@ class RowGather:
         shape = (count, *s.shape[1:])
         return Storage(
             shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values
-        ).unshared()
+        )
 
 
 def take_outer(s: Storage, rows: Ints) -> Storage | None:

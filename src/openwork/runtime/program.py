@@ -7,7 +7,6 @@ holds no address: each launch asks the arrays that it is given. A structure keep
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -133,7 +132,9 @@ class ShapedPlan:
         if self.made is None:
             return new_result(self.plan, self.extents, like, zero=self.is_empty or not self.plan.schedule.writes_all)
         shape, dtype = self.made
-        return np.empty(shape, dtype) if type(like) is np.ndarray else sys.modules["torch"].empty(shape, dtype=dtype)
+        if type(like) is np.ndarray:
+            return np.empty(shape, dtype)
+        return like.new_empty(shape) if like.dtype is dtype else like.new_empty(shape, dtype=dtype)
 
     def run(self, storage: Storage, views: Sequence[Strided], out: Any) -> None:
         """Launch on one thread, on a storage of the type and shape, dense operands of the shapes and strides."""
@@ -290,18 +291,15 @@ class Program:
 
 def _memory_of(buffers: Iterable[Array]) -> list[Any]:
     """Buffers for a launch, of which was asked already whether torch records them: arrays, and addresses of tensors."""
-    memory: list[Any] = []
-    for x in buffers:
-        if type(x) is np.ndarray:
-            memory.append(x)
-        elif type(x) in PLAIN_TENSORS and x.is_cpu:
-            try:
-                memory.append(x.data_ptr())
-            except RuntimeError:  # of a transform of torch.func, around the tensor that has the memory
-                memory.append(address(x))
-        else:
-            memory.append(address(x))
-    return memory
+    try:
+        return [x.data_ptr() if type(x) in PLAIN_TENSORS and x.is_cpu else _pointer(x) for x in buffers]
+    except RuntimeError:  # of a transform of torch.func, around the tensor that has the memory
+        return [_pointer(x) for x in buffers]
+
+
+def _pointer(x: Array) -> Any:
+    """An array, or the address of a tensor."""
+    return x if type(x) is np.ndarray else address(x)
 
 
 def laid_out(views: Sequence[Strided], packed: Sequence[int | None]) -> list[Strided]:

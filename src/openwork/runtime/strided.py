@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..storage.buffers import (
+    PLAIN_TENSORS,
     Array,
     address,
     dtype_of,
@@ -88,7 +89,7 @@ def strided(x: Array) -> Strided:
         steps = _in_elements(x.strides, x.itemsize)
         if steps is not None:
             return _new(Strided, (x, x.shape, steps, scalar_by_dtype[x.dtype]))
-    if is_torch(x):
+    if type(x) in PLAIN_TENSORS or is_torch(x):
         if x.is_conj() or x.is_neg():
             x = x.resolve_conj().resolve_neg()
         x = with_memory(x) if x._is_zerotensor() else x
@@ -150,9 +151,7 @@ def new_output(shape: tuple[int, ...], scalar: str, like: Array, last: int | Non
         return stored.permute(inverse) if is_torch(stored) else stored.transpose(inverse)
     if isinstance(like, np.ndarray):
         return (np.zeros if zero else fresh)(shape, numpy_dtype(scalar))
-    import torch
-
-    return (torch.zeros if zero else torch.empty)(shape, dtype=dtype_of(scalar, like))
+    return (like.new_zeros if zero else like.new_empty)(shape, dtype=dtype_of(scalar, like))
 
 
 def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -27,11 +27,11 @@ from .buffers import (
     to_numpy,
 )
 from .iso import alive, is_iso, repeated
-from .recorded import is_recorded, with_memory
+from .recorded import with_memory
 from .scalars import python_scalar
 from .specified import count
 from .structure import Plans, Structure, keep
-from .watch import NOTHING, Watch, adopted, bare_alias, watch, watch_of_values
+from .watch import Seen, adopted, bare_alias, refuse_resized, seen
 
 __all__ = ["LARGEST", "Storage", "check_extents", "unpickled"]
 
@@ -74,7 +74,8 @@ class Storage:
     _addresses: tuple[int, ...] | None = field(repr=False)
     _signature: int | None = field(repr=False)
     _kind: tuple[int, Any] | None = field(repr=False)
-    _watch: Watch | None = field(repr=False)
+    _seen: Seen | None = field(repr=False)
+    """what torch's values were when they were checked"""
     _transposes: dict[tuple[int, ...], Storage] | None = field(repr=False)
     """transposes over the same buffers, by axes"""
 
@@ -95,8 +96,8 @@ class Storage:
         self.pos = pos
         self.crd = crd
         self.values = values
-        self._structure = self._plans = self._addresses = self._signature = self._kind = self._watch = None
-        self._transposes = None
+        self._plans = self._addresses = self._signature = self._kind = self._seen = self._transposes = None
+        self._structure = None if type(values) is np.ndarray else Structure(shape, format, pos, crd)
         for n in shape:
             if n > LARGEST:
                 _refuse(shape)
@@ -110,18 +111,25 @@ class Storage:
             return unpickled, (*parts, copied(self.values[:1]), n)
         return unpickled, (*parts, self.values)
 
-    @property
-    def watch(self) -> Watch:
-        """The watch of the buffers that others may change, begun at the first access."""
-        if self._watch is None:
-            values = self.values
-            if isinstance(values, np.ndarray):
-                self._watch = NOTHING
-            elif self._structure is None:
-                self._watch = watch(self.pos, self.crd, values)
-            else:
-                self._watch = watch_of_values(values, self._structure.watch)
-        return self._watch
+    def holds(self) -> bool:
+        """Whether torch's buffers are as they were when they were checked: values from the first question on."""
+        v, known = self.values, self._seen
+        if known is None:
+            self._seen = seen(v)
+        elif v.data_ptr() != known[0] or v.shape != known[1] or v.dtype is not known[2] or not v.is_contiguous():
+            return False
+        return (self._structure or self.structure).watch.holds()
+
+    def changed(self) -> list[str]:
+        """The names of torch's buffers that have changed since they were checked.
+
+        Raises InvariantError where memory is gone.
+        """
+        names = self.structure.watch.changed()
+        if self._seen != seen(self.values):
+            refuse_resized(self.values, "values")
+            names.append("values")
+        return names
 
     def adopted(self) -> Storage:
         """The storage over the same memory, which others may have too, by array objects of its own.
@@ -130,15 +138,10 @@ class Storage:
         """
         if isinstance(self.values, np.ndarray):
             return self.mapped(_view)
-        pos, crd = (tuple(None if b is None else _index_adopted(b) for b in group) for group in (self.pos, self.crd))
+        pos, crd = (tuple(None if b is None else adopted(b) for b in group) for group in (self.pos, self.crd))
         out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, self.values)
-        out._watch = watch(pos, crd, self.values)
+        out._seen = seen(self.values)
         return out
-
-    def unshared(self) -> Storage:
-        """The storage itself, whose buffers a kernel has just made: there are no other references to watch."""
-        self._watch = NOTHING
-        return self
 
     @property
     def like(self) -> Array:
@@ -162,9 +165,12 @@ class Storage:
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """Addresses of the buffers that exist: pos and crd of each level in turn, then values."""
+        """Addresses of the buffers that exist: pos and crd of each level in turn, then values; of NumPy's kept."""
         if self._addresses is None:
-            self._addresses = tuple(address(b) for b in self.buffers)
+            found = tuple(address(b) for b in self.buffers)
+            if type(self.values) is not np.ndarray:
+                return found
+            self._addresses = found
         return self._addresses
 
     @property
@@ -226,8 +232,9 @@ class Storage:
         It stands for format, scalar type, index widths, library, device and whether the shape is ragged.
         """
         if self._signature is None:
-            numpy = type(self.values) is np.ndarray
-            library, device = ("numpy", "cpu") if numpy else (self.library, self.device)
+            x = self.values
+            library = "numpy" if type(x) is np.ndarray else library_of(x)
+            device = "cpu" if library == "numpy" or x.is_cpu else device_of(x)
             self._signature = (self._structure or self.structure).signature(self.scalar, library, device)
         return self._signature
 
@@ -251,7 +258,7 @@ class Storage:
         if out is None:
             structure = self.structure.permute(axes)
             out = self.over(structure, self.scalar, self.fill_value, self.values)
-            out._addresses, out._watch = self._addresses, self._watch
+            out._addresses, out._seen = self._addresses, self._seen
             keep(self._transposes, axes, out, TRANSPOSES)
         return out
 
@@ -261,7 +268,7 @@ class Storage:
         out: Storage = object.__new__(Storage)  # the extents of a structure are no larger than they may be
         out.shape, out.format, out.scalar, out.fill_value = structure.shape, structure.format, scalar, fill_value
         out.pos, out.crd, out.values, out._structure = structure.pos, structure.crd, values, structure
-        out._plans = out._addresses = out._signature = out._kind = out._watch = out._transposes = None
+        out._plans = out._addresses = out._signature = out._kind = out._seen = out._transposes = None
         return out
 
     @staticmethod
@@ -275,14 +282,13 @@ class Storage:
         out.shape, out.format, out.scalar, out.fill_value = self.shape, self.format, self.scalar, self.fill_value
         out.pos, out.crd, out.values, out._structure = self.pos, self.crd, values, self._structure or self.structure
         out._plans, out._signature, out._kind = self._plans, self._signature, self._kind
-        out._watch = NOTHING if self._watch is NOTHING and type(values) is np.ndarray else None
-        out._addresses = out._transposes = None
+        out._seen = out._addresses = out._transposes = None
         return out
 
     def with_format(self, format: Format) -> Storage:
         """The same buffers under another format."""
         out = Storage(self.shape, format, self.scalar, self.fill_value, self.pos, self.crd, self.values)
-        out._watch = self._watch
+        out._seen = self._seen
         return out
 
     def mapped(self, visit: Callable[[Array], Array]) -> Storage:
@@ -310,15 +316,12 @@ class Storage:
         if fill_value is not None and (scalar != self.scalar or type(fill) is not type(self.fill_value)):
             fill = python_scalar(fill, scalar)
         out = self.over(self._structure or self.structure, scalar, fill, values)
-        if self._addresses is not None and (numpy or library_of(values) == "numpy" or not is_recorded(values)):
+        if self._addresses is not None and numpy:
             out._addresses = (*self._addresses[:-1], address(values))
-        if numpy and type(self.values) is np.ndarray:
-            if scalar == self.scalar:
-                out._signature = self._signature
-                if fill_value is None:
-                    out._kind, out._plans = self._kind, self._plans
-            if self._watch is NOTHING and values.base is None:
-                out._watch = NOTHING
+        if numpy and type(self.values) is np.ndarray and scalar == self.scalar:
+            out._signature = self._signature
+            if fill_value is None:
+                out._kind, out._plans = self._kind, self._plans
         return out
 
 
@@ -340,11 +343,6 @@ def _refuse(shape: tuple[int, ...]) -> None:
         f"3.1 extent {d} of shape {shape}\n  expected: an integer from 0 to {LARGEST}; got: {n}"
         "\n  help: coordinates are 64-bit: spread the elements over more dimensions"
     )
-
-
-def _index_adopted(b: Array) -> Array:
-    """A torch index buffer, watched; one of inference mode copied, as nothing counts what is written to it."""
-    return copied(b) if b.is_inference() else adopted(b)
 
 
 def unpickled(

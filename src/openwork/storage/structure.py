@@ -11,11 +11,13 @@ import weakref
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..format.cached import cached
 from ..format.format import Format
 from . import sizes
 from .buffers import Array
-from .watch import Watch, unkept, watch
+from .watch import NOTHING, unkept, watch
 
 __all__ = ["Plans", "Structure", "keep"]
 
@@ -92,7 +94,6 @@ class Structure:
         "_plans",
         "_signatures",
         "_transposes",
-        "_watch",
         "crd",
         "format",
         "interval_ends",
@@ -103,6 +104,7 @@ class Structure:
         "programs",
         "shape",
         "types",
+        "watch",
     )
 
     def __init__(
@@ -123,14 +125,13 @@ class Structure:
         self._signatures: dict[tuple[str, str, str], int] = {}
         self._transposes: dict[tuple[int, ...], Structure] = {}
         self._origin: tuple[tuple[int, ...], weakref.ref[Structure]] | None = None
-        self._watch: Watch | None = None
-
-    @property
-    def watch(self) -> Watch:
-        """The watch of index buffers, whatever the values are."""
-        if self._watch is None:
-            self._watch = watch(self.pos, self.crd)
-        return self._watch
+        self.watch = NOTHING
+        """the watch of index buffers, whatever the values are"""
+        for b in crd:
+            if b is not None:
+                if type(b) is not np.ndarray:
+                    self.watch = watch(pos, crd)
+                break
 
     @property
     def intervals(self) -> tuple[tuple[int, int], ...]:

@@ -26,7 +26,7 @@ from ..storage.origin import note_origin
 from ..storage.recorded import is_recorded, refuse_tracer
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
-from ..storage.watch import NOTHING, read_only
+from ..storage.watch import read_only
 from .autograd_mixin import AutogradMixin
 from .casting import may_cast
 from .display import html, line, text
@@ -90,11 +90,9 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         if type(storage.values) is np.ndarray:
             return storage
         refuse_tracer()
-        watch = storage._watch or storage.watch
-        if watch is NOTHING or watch.holds():
-            return storage
-        self._raw_storage = storage = renewed(storage)
-        storage.watch  # noqa: B018  it begins now
+        if not storage.holds():
+            self._raw_storage = storage = renewed(storage)
+            storage.holds()  # from now on
         return storage
 
     @_storage.setter

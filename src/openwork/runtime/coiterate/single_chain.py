@@ -26,7 +26,6 @@ from ...interruptible import LONG
 from ...storage.buffers import address, is_unrecorded, numpy_dtype
 from ...storage.memory import reserve, shrink
 from ...storage.storage import Storage
-from ...storage.watch import NOTHING
 from ..float_errors import WarningSource
 from .partition import MINIMUM
 from .plan import Compiled
@@ -40,13 +39,13 @@ class SingleChain:
     """The launch of one compiled merge for one shape."""
 
     __slots__ = (
-        "_before", "_behind", "_capacity", "_fields", "_kernel", "_last", "_limit", "_meta", "_plan", "_pos",
-        "_record", "_shape", "_shares", "_sizes", "_start", "_sums", "_tail", "_torch",
+        "_before", "_behind", "_capacity", "_fields", "_kernel", "_last", "_limit", "_meta", "_plan", "_points",
+        "_pos", "_record", "_shape", "_shares", "_sizes", "_start", "_sums", "_tail", "_torch",
     )  # fmt: skip
 
     def __init__(
         self, plan: MergeSchedule, kernel: Compiled, bound: Bound, spans: tuple[tuple[int, int], ...],
-        shape: tuple[int, ...], torch: Any,
+        shape: tuple[int, ...], torch: Any, points: bool,
     ) -> None:  # fmt: skip
         self._plan, self._kernel = plan, kernel
         run = plan.runs[-1]
@@ -78,6 +77,8 @@ class SingleChain:
         """the launch, without addresses and last positions"""
         self._torch = torch
         """where buffers are its tensors, else None"""
+        self._points = points
+        """whether some buffers are given by address: torch's, of an index beside NumPy's values say"""
 
     def run(
         self, storages: tuple[Storage, ...], passed: Sequence[Any], how: WarningSource
@@ -119,7 +120,7 @@ class SingleChain:
             executable.run_sized(elements, (*words, *self._tail), 0, 1)
         else:
             memory: list[Any] = [b for s in storages for b in s.buffers]
-            if self._torch is not None:
+            if self._points:
                 memory = _pointers(memory)
             if code := self._start(self._record, (*memory, *others), 0, 1):
                 executable.fail(code)
@@ -137,11 +138,7 @@ class SingleChain:
             pos, *parts = map(self._torch.from_numpy, (pos, *parts))
         all_pos = (*self._before, pos, *self._behind)
         crd = (*self._before, *parts[:-1])
-        if self._torch is not None:
-            return Storage(self._shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1])
-        out = Storage(self._shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1])
-        out._watch = NOTHING  # nobody else has the buffers
-        return out
+        return Storage(self._shape, plan.target, plan.scalar, plan.fill, all_pos, crd, parts[-1])
 
 
 def _pointers(buffers: list[Any]) -> list[Any]:
@@ -180,4 +177,5 @@ def single_chain(
     if order != expected or kernel.names[first + len(order) : first + len(order) + 2] != ("meta", "chunks"):
         return None
     torch = sys.modules["torch"] if storages[0].library == "torch" else None
-    return SingleChain(plan, kernel, bound, spans, shape, torch)
+    points = any(type(b) is not np.ndarray for s in storages for b in s.buffers)
+    return SingleChain(plan, kernel, bound, spans, shape, torch, points)

@@ -93,7 +93,7 @@ def tensor(s: tuple[Any, ...], scalar: str, fill: Any, values: torch.Tensor) -> 
     storage.format, storage.shape, storage.pos, storage.crd = format, shape, tuple(pos), tuple(crd)
     storage.scalar, storage.fill_value, storage.values = scalar, fill, values
     storage._structure = storage._plans = storage._addresses = storage._signature = storage._kind = None
-    storage._watch = storage._transposes = None
+    storage._seen = storage._transposes = None
     result: Tensor = object.__new__(Tensor)
     result._raw_storage = storage
     return result
