@@ -14,7 +14,7 @@ from matrix import tensor
 
 import openwork as ow
 from openwork import linalg
-from openwork.linalg.preconditioners import rows
+from openwork.linalg.preconditioner import rows
 
 
 def poisson(n: int, across: float = 1.0) -> Any:
@@ -123,6 +123,7 @@ def test_wrong_operands() -> None:
         (lambda: linalg.amg(t * (1 + 1j)), ow.UnsupportedError, "amg: expected a real matrix"),
         (lambda: linalg.amg(-t), np.linalg.LinAlgError, r"amg: element \(0, 0\) of the diagonal is -4.0"),
         (lambda: linalg.amg(indefinite), np.linalg.LinAlgError, "amg: expected a positive definite matrix"),
+        (lambda: linalg.amg(t, block=5), ow.ShapeError, "amg: 36 rows are no nodes of 5 rows"),
         (lambda: linalg.amg(ow.triu(t)), np.linalg.LinAlgError, "amg: expected a symmetric matrix; A - A.T has"),
         (lambda: linalg.amg(t * np.nan), ow.UnsupportedError, "amg: unspecified elements are nan"),
         (lambda: linalg.amg(t.with_values(t.values * np.inf)), np.linalg.LinAlgError, "amg: the matrix has elements that"),
@@ -154,14 +155,85 @@ def test_levels_are_at_most_those_that_are_asked_for() -> None:
     assert [len(linalg.amg(a, coarse=4, max_levels=n).sizes) for n in (1, 2, 3)] == [1, 2, 3]
 
 
-def test_columns_of_a_tentative_prolongation_have_norm_1() -> None:
-    module = sys.modules["openwork.linalg.amg"]
-    group, nullspace = np.array([0, 2, -1, 0, 1]), np.array([3.0, 5.0, 7.0, -4.0, 0.0])
-    p, norms = module._tentative_prolongation(group, 3, nullspace, rows(ow.eye(5, format="csr"), "amg"))
+def test_columns_of_a_tentative_prolongation_are_orthonormal() -> None:
+    module = sys.modules["openwork.linalg.aggregation"]
+    group, nullspace = np.array([0, 2, -1, 0, 1]), np.array([[3.0], [5.0], [7.0], [-4.0], [0.0]])
+    p, norms = module._tentative(group, 3, nullspace, rows(ow.eye(5, format="csr"), "amg"))
     want = np.zeros((5, 3))
     want[[0, 3, 1], [0, 0, 2]] = [0.6, -0.8, 1]
     np.testing.assert_allclose(p.to_numpy(), want)
-    np.testing.assert_array_equal(norms, [5, 1, 5])
+    np.testing.assert_array_equal(norms[:, 0], [5, 1, 5])
+    rng = np.random.default_rng(0)
+    group, nullspace = np.array([0, 1, -1, 0, 1, 0, 0, 2]), rng.standard_normal((8, 3))
+    p, coarse = module._tentative(group, 3, nullspace, rows(ow.eye(8, format="csr"), "amg"))
+    dense = p.to_numpy()
+    np.testing.assert_allclose((dense @ coarse)[group >= 0], nullspace[group >= 0])  # the vectors are kept
+    np.testing.assert_allclose(dense.T @ dense, np.diag([1, 1, 1, 1, 1, 0, 1, 0, 0]), atol=1e-14)
+
+
+def elasticity(n: int, format: str = "csr") -> tuple[Any, Any]:
+    """The stiffness of a plate of n x n squares, clamped at one side, by bilinear elements, and its free points."""
+    gauss, corner = np.array([-1, 1]) / np.sqrt(3), np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
+    stress = np.array([[1, 0.3, 0], [0.3, 1, 0], [0, 0, 0.35]]) / (1 - 0.3**2)
+    local = np.zeros((8, 8))
+    for x in gauss:
+        for y in gauss:
+            slope = np.stack([corner[:, 0] * (1 + corner[:, 1] * y), corner[:, 1] * (1 + corner[:, 0] * x)]) / 2
+            strain = np.zeros((3, 8))
+            strain[0, ::2], strain[1, 1::2], strain[2, ::2], strain[2, 1::2] = slope[0], slope[1], slope[1], slope[0]
+            local += strain.T @ stress @ strain / 4
+    first = (np.arange(n)[:, None] * (n + 1) + np.arange(n)).ravel()
+    nodes = first[:, None] + [0, 1, n + 1, n + 2]
+    dofs = (2 * nodes[:, :, None] + [0, 1]).reshape(-1, 8)
+    clamped = np.arange(2 * (n + 1))
+    asm = ow.assembler((2 * (n + 1) ** 2,) * 2, dofs, dofs, format=format).without(clamped)
+    points = np.stack(np.meshgrid(np.arange(n + 1.0), np.arange(n + 1.0), indexing="ij"), -1).reshape(-1, 2)[n + 1 :]
+    return asm(np.broadcast_to(local, (n * n, 8, 8))), points
+
+
+def test_rigid_motions_are_sent_to_zero() -> None:
+    rng = np.random.default_rng(0)
+    for d, count in ((1, 1), (2, 3), (3, 6)):
+        points = rng.standard_normal((7, d))
+        motions = linalg.rigid_motions(points)
+        assert motions.shape == (7 * d, count)
+        np.testing.assert_allclose(motions.T @ motions, np.eye(count), atol=1e-14)
+        u = (motions @ rng.standard_normal(count)).reshape(7, d)
+        x, y = points[:, None] - points, u[:, None] - u
+        np.testing.assert_allclose((x * y).sum(-1), 0, atol=1e-12)  # no distance changes
+    with pytest.raises(ow.ShapeError, match=r"rigid_motions: expected points of shape"):
+        linalg.rigid_motions(np.zeros((3, 4)))
+
+
+@pytest.mark.parametrize("smoother", ["gauss_seidel", "chebyshev"])
+def test_elasticity_takes_as_many_iterations_on_every_grid(smoother: str) -> None:
+    counts = []
+    for n in (12, 36):
+        a, points = elasticity(n)
+        b = np.zeros(a.shape[0])
+        b[1::2] = 1e-4
+        motions = linalg.rigid_motions(points)
+        m = linalg.amg(a, block=2, near_nullspace=motions, coarse=40, smoother=smoother)
+        assert len(m.sizes) >= 3
+        assert all(rows % 3 == 0 for rows, _ in m.sizes[1:])
+        counts.append(iterations(a, m, b))
+    assert counts[1] <= 1.5 * counts[0] + 2
+    assert counts[1] < 0.6 * iterations(a, linalg.amg(a, coarse=40), b)
+    inverse = m @ np.eye(len(b))[:, :40]
+    np.testing.assert_allclose(inverse[:40], inverse[:40].T, atol=1e-8 * np.abs(inverse).max())
+    m.update(1000 * a.values)
+    assert abs(iterations(1000 * a, m, b) - counts[1]) <= 1
+    blocked, _ = elasticity(36, "bsr(2, 2)")
+    _, info = linalg.cg(blocked, b, M=linalg.amg(blocked, block=2, near_nullspace=motions), rtol=1e-8, maxiter=60)
+    assert info == 0
+
+
+def test_aggregates_of_fewer_rows_than_vectors() -> None:
+    a = ow.asarray(poisson(12))
+    x = np.arange(144.0)
+    several = np.stack([np.ones(144), x, x**2, x % 12, x // 12, np.sin(x)], 1)
+    m = linalg.amg(a, near_nullspace=several, coarse=10)
+    assert iterations(a, m, np.ones(144)) < 40
 
 
 def test_a_large_last_level_is_factored(monkeypatch: pytest.MonkeyPatch) -> None:

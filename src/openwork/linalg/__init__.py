@@ -18,20 +18,25 @@ from ..ops.products.tensor_products import outer, tensordot, vecdot
 from ..runtime import gradient_hook as _gradients
 from ..runtime.overrides import overridable as _overridable
 from ..tables import HOMES as _HOMES
+from .aggregation import rigid_motions
 from .amg import AMG, amg
+from .block_jacobi import block_jacobi
+from .chebyshev import chebyshev
 from .cholesky import cholesky
 from .dense_format import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, qr, svd, svdvals
 from .direct import det, inv, slogdet, solve, spsolve
 from .direct_solver.ordering import ordering
 from .eigen import eigs, eigsh, expm, expm_multiply, lobpcg, onenormest, svds
 from .factorization import Factorization, factorized
+from .incomplete_lu import ilu0, iluk, ilut
 from .inverse import InverseOperator
 from .iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, lsmr, lsqr, minres, qmr, tfqmr
 from .jacobian_plan import JacobianPlan, hessian_plan, jacobian_plan
 from .norms import matrix_norm, matrix_power, norm, trace, vector_norm
 from .operator import aslinearoperator
 from .pca import PCA, pca
-from .preconditioners import ic0, ilu0, jacobi, ssor
+from .preconditioner import Preconditioner
+from .preconditioners import ic0, jacobi, ssor
 from .randomized import SVD, randomized_svd
 from .superlu import LU, spilu, splu
 from .triangular import solve_triangular, spsolve_triangular
@@ -46,12 +51,15 @@ __all__ = [
     "Factorization",
     "InverseOperator",
     "JacobianPlan",
+    "Preconditioner",
     "amg",
     "aslinearoperator",
     "bicg",
     "bicgstab",
+    "block_jacobi",
     "cg",
     "cgs",
+    "chebyshev",
     "cholesky",
     "cross",
     "det",
@@ -70,6 +78,8 @@ __all__ = [
     "hessian_plan",
     "ic0",
     "ilu0",
+    "iluk",
+    "ilut",
     "inv",
     "jacobi",
     "jacobian_plan",
@@ -92,6 +102,7 @@ __all__ = [
     "qmr",
     "qr",
     "randomized_svd",
+    "rigid_motions",
     "slogdet",
     "solve",
     "solve_triangular",

@@ -1,8 +1,7 @@
 """A symmetric positive definite matrix -> a V cycle of smoothed aggregation multigrid, as a preconditioner.
 
-    strong connections -> aggregates -> T, one column for each    P = (I - w inv(D) A_F) @ T    A' = P.T @ A @ P
-
-until a level is small enough to solve with. Products are our SpGEMM; aggregates and sweeps are kernels over rows.
+Levels are made by `aggregation`, A' = P.T @ A @ P, until one is small enough to solve with. Products are our SpGEMM;
+aggregates and sweeps are kernels over rows.
 Source: Vanek, Mandel and Brezina, Algebraic multigrid by smoothed aggregation, Computing 56 (1996).
 """
 
@@ -15,14 +14,14 @@ import numpy as np
 
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
-from ..interop.layouts import sparse_csr_tensor
 from ..ops.products.matmul import matmul
 from ..reals import real
 from ..tensor.tensor import Tensor
-from .inverse import InverseOperator
+from .aggregation import Transfer, nullspace_of, transfer
+from .chebyshev import chebyshev_steps, check_symmetry, largest_eigenvalue
 from .kernels import kernel
-from .operands import dense
-from .preconditioners import Rows, definite_diagonal, rows
+from .operands import dense, square
+from .preconditioner import Preconditioner, Rows, compressed_rows, pivots, rows
 
 __all__ = ["AMG", "amg"]
 
@@ -30,20 +29,22 @@ Array = np.ndarray[Any, Any]
 
 _MAX_DENSE = 1500
 """Rows up to which the last level is solved by its eigenvalues, which a singular one has too; by SuperLU beyond."""
-_POWER_STEPS = 12
-"""Steps of the power method for the largest eigenvalue of `inv(D) @ A`, which is meant to be right to a tenth."""
-_SMOOTHERS = ("gauss_seidel", "jacobi")
+_SMOOTHERS = ("gauss_seidel", "jacobi", "chebyshev")
+_DEGREE = 3
+"""Products with A in a sweep of the Chebyshev smoother."""
+_RATIO = 10.0
+"""The largest eigenvalue divided by the least that the Chebyshev smoother makes small."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A level: its matrix, the scaled inverse diagonal of the smoother, prolongation and restriction."""
+    """A level: its matrix, the scaled inverse diagonal of the smoother, the largest eigenvalue, and the transfer."""
 
     rows: Rows
     matrix: Tensor
     inverse: Array
-    prolong: Tensor
-    restrict: Tensor
+    radius: float
+    transfer: Transfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,14 @@ class _Options:
     sweeps: int
     coarse: int
     max_levels: int
+    block: int
+    nullspace: Any
 
 
-class AMG(InverseOperator):
+class AMG(Preconditioner):
     """One V cycle of smoothed aggregation: symmetric and positive definite where the matrix is.
+
+    `update(values)` keeps aggregates and prolongations, and makes the matrices of all levels anew.
 
     Examples
     --------
@@ -68,26 +73,14 @@ class AMG(InverseOperator):
     """
 
     __slots__ = ("_last", "_levels", "_options", "sizes")
+    operation = "amg"
 
-    def __init__(self, r: Rows, nullspace: Array, options: _Options) -> None:
-        super().__init__((r.n, r.n), r.scalar)
+    def __init__(self, a: Any, options: _Options) -> None:
         self._options = options
         self._levels: list[_Level] = []
-        self.sizes: list[tuple[int, int]] = [(r.n, len(r.crd))]
+        self.sizes: list[tuple[int, int]] = []
         """(rows, elements) of each level's matrix"""
-        strength = options.strength
-        while r.n > options.coarse and len(self.sizes) < options.max_levels:
-            level, nullspace = _build_level(r, nullspace, strength, options.smoother)
-            if level is None:
-                break
-            coarse = rows(matmul(level.restrict, matmul(level.matrix, level.prolong)), "amg")
-            if not (coarse.diagonal() > 0).all():
-                break
-            self._levels.append(level)
-            r = coarse
-            self.sizes.append((r.n, len(r.crd)))
-            strength /= 2
-        self._last = _coarse_solver(r)
+        super().__init__(a)
 
     @property
     def operator_complexity(self) -> float:
@@ -99,6 +92,59 @@ class AMG(InverseOperator):
         """Elements of the matrices of all levels."""
         return sum(nse for _, nse in self.sizes)
 
+    def _analyse(self, r: Rows) -> None:
+        self._levels = []
+
+    def _compute(self, r: Rows) -> None:
+        if r.values.dtype.kind == "c":
+            raise UnsupportedError("amg: expected a real matrix; got complex numbers\n  help: ic0(A), ilu0(A)")
+        pivots(r, "amg", True)
+        check_symmetry(r, "amg")
+        levels, sizes, last = (self._again if self._levels else self._build)(r)
+        self._last, self._levels, self.sizes = _coarse_solver(last), levels, sizes
+
+    def _build(self, r: Rows) -> tuple[list[_Level], list[tuple[int, int]], Rows]:
+        """The levels of a matrix, their sizes, and the rows of the last."""
+        given = self._options
+        block, strength = given.block, given.strength
+        nullspace = nullspace_of(given.nullspace, r.n, block, r.values.dtype)
+        levels: list[_Level] = []
+        sizes = [(r.n, len(r.crd))]
+        while r.n > given.coarse and len(sizes) < given.max_levels:
+            matrix = r.arrays()
+            found = transfer(r, matrix, nullspace, block, strength)
+            if found is None:
+                break
+            coarse = _galerkin(matrix, found)
+            if not (coarse.diagonal() > 0).all():
+                break
+            levels.append(self._level(r, matrix, found))
+            r, nullspace, block = coarse, found.nullspace, found.nullspace.shape[1]
+            sizes.append((r.n, len(r.crd)))
+            strength /= 2
+        return levels, sizes, r
+
+    def _again(self, r: Rows) -> tuple[list[_Level], list[tuple[int, int]], Rows]:
+        """The same levels for other values."""
+        levels: list[_Level] = []
+        sizes = [(r.n, len(r.crd))]
+        for old in self._levels:
+            same = r.pos is old.rows.pos
+            matrix = old.matrix.with_values(r.values) if same else r.arrays()
+            levels.append(self._level(r, matrix, old.transfer))
+            r = _galerkin(matrix, old.transfer)
+            if not (r.diagonal() > 0).all():
+                raise np.linalg.LinAlgError("amg: expected a positive definite matrix\n  help: ilu0(A), minres")
+            sizes.append((r.n, len(r.crd)))
+        return levels, sizes, r
+
+    def _level(self, r: Rows, matrix: Tensor, found: Transfer) -> _Level:
+        diagonal = r.diagonal()
+        needed = self._options.smoother != "gauss_seidel"
+        radius = largest_eigenvalue(matrix, diagonal) if needed else 0.0
+        weight = 4 / (3 * radius) if self._options.smoother == "jacobi" else 1.0
+        return _Level(r, matrix, (weight / diagonal).astype(r.values.dtype), radius, found)
+
     def _solve(self, right: Array, trans: str) -> Array:
         return self._cycle(0, right)
 
@@ -107,96 +153,44 @@ class AMG(InverseOperator):
             coarsest = self._last
             return np.ascontiguousarray(coarsest @ right if isinstance(coarsest, np.ndarray) else coarsest.solve(right))
         level = self._levels[level_number]
+        between = level.transfer
         x = np.zeros_like(right)
         self._smooth(level, right, x, forward=True)
         residual = right - dense(matmul(level.matrix, x))
-        x += dense(matmul(level.prolong, self._cycle(level_number + 1, dense(matmul(level.restrict, residual)))))
+        x += dense(matmul(between.prolong, self._cycle(level_number + 1, dense(matmul(between.restrict, residual)))))
         self._smooth(level, right, x, forward=False)
         return x
 
     def _smooth(self, level: _Level, right: Array, x: Array, forward: bool) -> None:
         r, m = level.rows, right.shape[1]
-        for _ in range(self._options.sweeps):
-            if self._options.smoother == "jacobi":
-                x += level.inverse[:, None] * (right - dense(matmul(level.matrix, x)))
-            else:
+        for number in range(self._options.sweeps):
+            if self._options.smoother == "gauss_seidel":
                 row_order = ("ROW", "s" if forward else "n - 1 - s")
                 executable = kernel("sweep", r.crd.dtype, r.scalar, m == 1, row_order)
                 executable.run_sized(
                     r.work * m, executable.pack([r.pos, r.crd, r.values, level.inverse, right, x, r.n, m])
                 )
+                continue
+            residual = right if forward and not number else right - dense(matmul(level.matrix, x))
+            inverse = level.inverse[:, None]
+            if self._options.smoother == "jacobi":
+                x += inverse * residual
+            else:
+                x += chebyshev_steps(level.matrix, inverse, residual, _DEGREE, level.radius / _RATIO, level.radius)
 
 
-def _build_level(r: Rows, nullspace: Array, strength: float, smoother: str) -> tuple[_Level | None, Array]:
-    """A matrix and its near-nullspace -> a level and the near-nullspace of the next; None where nothing aggregates."""
-    row = np.repeat(np.arange(r.n, dtype=r.crd.dtype), np.diff(r.pos))
-    diagonal = r.diagonal()
-    size = np.where(row == r.crd, 0, np.abs(r.values))
-    scale = np.sqrt(np.maximum.reduceat(np.append(size, 0), r.pos[:-1]))
-    strong = (size >= strength * scale[row] * scale[r.crd]) & (size > 0)
-    group, count = _aggregates(r, row, strong)
-    if not 0 < count < 0.9 * r.n:
-        return None, nullspace
-    tentative, nullspace = _tentative_prolongation(group, count, nullspace, r)
-    radius = _spectral_radius(r, diagonal)
-    smoothed = _smoothing_matrix(r, row, strong, diagonal, 4 / (3 * radius))
-    matrix = _tensor(r.pos, r.crd, r.values, r.n)
-    prolong = matmul(smoothed, tentative)
-    weight = 4 / (3 * radius) if smoother == "jacobi" else 1.0
-    inverse = (weight / diagonal).astype(r.values.dtype)
-    return _Level(r, matrix, inverse, prolong, prolong.T.asformat("csr")), nullspace
+def _galerkin(matrix: Tensor, between: Transfer) -> Rows:
+    """The rows of the next level's matrix; those that nothing is sent to are those of the identity."""
+    found = rows(matmul(between.restrict, matmul(matrix, between.prolong)), "amg")
+    if not len(between.empty):
+        return found
+    from scipy.sparse import coo_array, csr_array
 
-
-def _aggregates(r: Rows, row: Array, strong: Array) -> tuple[Array, int]:
-    """The number of the aggregate of each row, -1 for those without strong connections, and how many there are."""
-    off_diagonal = strong & (row != r.crd)
-    crd = r.crd[off_diagonal]
-    pos = np.concatenate([[0], np.cumsum(np.bincount(row[off_diagonal], minlength=r.n))]).astype(r.crd.dtype)
-    group, joined = np.full((2, r.n), -1, r.crd.dtype)
-    count = np.zeros(1, np.int64)
-    executable = kernel("aggregate", r.crd.dtype, r.scalar)
-    executable.run_sized(r.work, executable.pack([pos, crd, group, joined, count, r.n]))
-    return joined, int(count[0])
-
-
-def _tentative_prolongation(group: Array, count: int, nullspace: Array, r: Rows) -> tuple[Tensor, Array]:
-    """The tentative prolongation, the near-nullspace by aggregates with columns of norm 1, and these norms."""
-    in_aggregate = group >= 0
-    squares = np.bincount(group[in_aggregate], nullspace[in_aggregate] ** 2, minlength=count)
-    norms = np.where(squares > 0, np.sqrt(squares), 1).astype(nullspace.dtype)
-    pos = np.concatenate([[0], np.cumsum(in_aggregate)]).astype(r.crd.dtype)
-    crd = group[in_aggregate]
-    return sparse_csr_tensor(pos, crd, nullspace[in_aggregate] / norms[crd], (r.n, count)), norms
-
-
-def _spectral_radius(r: Rows, diagonal: Array) -> float:
-    """The largest eigenvalue of `inv(D) @ A`, estimated by the power method."""
-    scale = (1 / np.sqrt(diagonal)).astype(r.values.dtype)
-    matrix = _tensor(r.pos, r.crd, r.values, r.n)
-    v = np.random.default_rng(0).standard_normal(r.n).astype(r.values.dtype)
-    eigenvalue = 1.0
-    for _ in range(_POWER_STEPS):
-        v /= np.linalg.norm(v)
-        w = scale * dense(matmul(matrix, scale * v))
-        eigenvalue, v = float(v @ w), w
-    return 1.05 * max(eigenvalue, float(np.linalg.norm(v)) if np.linalg.norm(v) else 1.0)
-
-
-def _smoothing_matrix(r: Rows, row: Array, strong: Array, diagonal: Array, weight: float) -> Tensor:
-    """`I - weight * inv(D) @ A_F`, where A_F has its weak elements added to the diagonal instead."""
-    strong_or_diagonal = strong | (row == r.crd)
-    weak = np.bincount(row[~strong_or_diagonal], r.values[~strong_or_diagonal], minlength=r.n)
-    filtered = diagonal + weak
-    filtered = np.where(filtered > diagonal / 10, filtered, diagonal)
-    values = np.where(row == r.crd, filtered[row], r.values)[strong_or_diagonal]
-    kept_rows, crd = row[strong_or_diagonal], r.crd[strong_or_diagonal]
-    values = (kept_rows == crd) - weight * values / filtered[kept_rows]
-    pos = np.concatenate([[0], np.cumsum(np.bincount(kept_rows, minlength=r.n))]).astype(r.crd.dtype)
-    return _tensor(pos, crd, values.astype(r.values.dtype), r.n)
-
-
-def _tensor(pos: Array, crd: Array, values: Array, n: int) -> Tensor:
-    return sparse_csr_tensor(pos, crd, values, (n, n))
+    on = between.empty
+    ones = coo_array((np.ones(len(on), found.values.dtype), (on, on)), (found.n, found.n))
+    whole = csr_array(csr_array((found.values, found.crd, found.pos), ones.shape) + ones)
+    whole.sort_indices()
+    return compressed_rows(whole.indptr, whole.indices, whole.data, found.scalar, found.like)
 
 
 def _coarse_solver(r: Rows) -> Any:
@@ -227,7 +221,7 @@ def _coarse_solver(r: Rows) -> Any:
 
 def amg(
     a: Any, /, *, strength: float = 0.25, smoother: str = "gauss_seidel", sweeps: int = 1, near_nullspace: Any = None,
-    coarse: int = 300, max_levels: int = 20,
+    block: int = 1, coarse: int = 300, max_levels: int = 20,
 ) -> AMG:  # fmt: skip
     """Smoothed aggregation multigrid for a symmetric positive definite matrix, as a preconditioner.
 
@@ -236,20 +230,24 @@ def amg(
     a : Tensor, shape (n, n), real, any format
     strength : an element is a strong connection where it is at least `strength` times the largest of its row and of its
         column beside the diagonal, in the geometric mean; half as much on each level
-    smoother : "gauss_seidel", forward before and backward after, or "jacobi", damped
+    smoother : "gauss_seidel", forward before and backward after, "jacobi", damped, or "chebyshev", products alone
     sweeps : of the smoother, before and after
-    near_nullspace : vector (n,) that the matrix nearly sends to 0; ones, which suit scalar diffusion
+    near_nullspace : vectors (n,) or (n, k) that the matrix nearly sends to 0, which each level keeps: those of
+        `rigid_motions` for elasticity; by default ones, which suit scalar diffusion, for each row of a node
+    block : rows of a node, which stay together: 2 or 3 displacements of a point
     coarse : rows from which a level is solved directly
     max_levels : the most levels
 
     Returns
     -------
-    an operator with `sizes`, (rows, elements) of each level, and `operator_complexity`
+    an operator with `sizes`, (rows, elements) of each level, and `operator_complexity`; `update(values)` keeps
+    aggregates and prolongations
 
     Cost: the set-up is some ten products with the matrix; a cycle some five.
-    Raises numpy.linalg.LinAlgError for a matrix that is not symmetric, or seen not to be positive definite.
+    Raises numpy.linalg.LinAlgError for a matrix that is not symmetric, or seen not to be positive definite; ShapeError
+    where blocks or vectors do not fit.
 
-    See also: cg, ic0, ssor.
+    See also: rigid_motions, cg, ic0, ssor.
 
     Examples
     --------
@@ -261,33 +259,16 @@ def amg(
     (0, True)
     """
     strength = real(strength, "amg", "strength")
-    counts = [
-        integer(v, "amg", name) for v, name in ((sweeps, "sweeps"), (coarse, "coarse"), (max_levels, "max_levels"))
-    ]
+    t = square(a, "amg")
+    size = integer(block, "amg", "block")
+    sweeps, coarse = integer(sweeps, "amg", "sweeps"), integer(coarse, "amg", "coarse")
+    max_levels = integer(max_levels, "amg", "max_levels")
+    counts = (sweeps, coarse, max_levels, size)
     if strength < 0 or min(counts) < 1:
-        raise ValueError(f"amg: expected strength >= 0 and counts of 1 or more; got {strength} and {tuple(counts)}")
+        raise ValueError(f"amg: expected strength >= 0 and counts of 1 or more; got {strength} and {counts}")
     if smoother not in _SMOOTHERS:
-        raise ValueError(f"amg: smoother={smoother!r}\n  supported: 'gauss_seidel', 'jacobi'")
-    r = rows(a, "amg")
-    if r.values.dtype.kind == "c":
-        raise UnsupportedError("amg: expected a real matrix; got complex numbers\n  help: ic0(A), ilu0(A)")
-    definite_diagonal(r, "amg")
-    _check_symmetry(r)
-    nullspace = np.ones(r.n) if near_nullspace is None else np.asarray(dense(near_nullspace), np.float64)
-    if nullspace.shape != (r.n,):
-        raise ShapeError(f"amg: expected near_nullspace of shape ({r.n},); got {nullspace.shape}")
-    sweeps, coarse, levels_limit = counts
-    return AMG(r, nullspace.astype(r.values.dtype), _Options(strength, smoother, sweeps, coarse, levels_limit))
-
-
-def _check_symmetry(r: Rows) -> None:
-    from scipy.sparse import csr_array
-
-    scipy_matrix = csr_array((r.values, r.crd, r.pos), (r.n, r.n))
-    difference = abs(scipy_matrix - scipy_matrix.T)
-    scale = float(np.abs(r.values).max()) if r.values.size else 0.0
-    if difference.nnz and difference.max() > 100 * np.finfo(r.values.dtype).eps * scale:
-        raise np.linalg.LinAlgError(
-            f"amg: expected a symmetric matrix; A - A.T has an element of {difference.max():.3g}"
-            "\n  help: ilu0(A) or spilu(A) with gmres"
-        )
+        raise ValueError(f"amg: smoother={smoother!r}\n  supported: 'gauss_seidel', 'jacobi', 'chebyshev'")
+    if t.shape[-1] % size:
+        raise ShapeError(f"amg: {t.shape[-1]} rows are no nodes of {size} rows\n  help: block=1")
+    nullspace_of(near_nullspace, t.shape[-1], size, np.dtype(np.float64))
+    return AMG(t, _Options(strength, smoother, sweeps, coarse, max_levels, size, near_nullspace))

@@ -19,9 +19,10 @@ import openwork as ow
 
 from ..errors import DTypeError, InvariantError, ReadOnlyError, ShapeError
 from ..integers import extents, integers
-from ..storage.buffers import is_torch, numpy_dtype, scalar_of, to_numpy
+from ..storage.buffers import is_torch, numpy_dtype, scalar_of
 from ..tensor.tensor import Tensor
 from .assembly_plan import AssemblyPlan, assembly_plan, expanded_coordinates, row_numbers, scalar_places
+from .operands import same_structure
 
 __all__ = ["Assembler", "assembler"]
 
@@ -315,12 +316,7 @@ class Assembler:
         """Raise InvariantError unless the tensor has the structure of this assembler's."""
         if not isinstance(K, Tensor):
             raise DTypeError(f"assembler: {what} is a {type(K).__name__}\n  expected: a Tensor that it made")
-        known = self._structure_like(K.values)
-        same = K.shape == known.shape and K.format == known.format and len(K.values) == len(known.values)
-        for level in range(len(known.levels)) if same else ():
-            for a, b in ((K.pos(level), known.pos(level)), (K.crd(level), known.crd(level))):
-                same = same and (a is b or (a is not None and b is not None and _equal(a, b)))
-        if not same:
+        if not same_structure(K, self._structure_like(K.values)):
             raise InvariantError(
                 f"assembler: {what} was not made by this assembler\n  help: out=asm(values), made once"
             )
@@ -378,12 +374,3 @@ def _from_pairs(data: Any) -> Any:
     import torch
 
     return torch.view_as_complex(data.contiguous())
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Whether two index buffers hold the same numbers; one memory is not read."""
-    if is_torch(a) != is_torch(b):
-        a, b = to_numpy(a), to_numpy(b)
-    if is_torch(a):
-        return bool(a.data_ptr() == b.data_ptr() or (a.shape == b.shape and a.equal(b)))
-    return a.shape == b.shape and (a.ctypes.data == b.ctypes.data or bool((a == b).all()))

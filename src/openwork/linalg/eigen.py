@@ -36,7 +36,7 @@ from .operands import (
     value_buffers,
 )
 from .operator import aslinearoperator, is_operator, preconditioner
-from .preconditioners import finite
+from .preconditioner import finite
 
 __all__ = ["eigs", "eigsh", "expm", "expm_multiply", "lobpcg", "onenormest", "svds"]
 

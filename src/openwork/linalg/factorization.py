@@ -22,7 +22,7 @@ from .direct_solver.systems import Rows, completed, coordinates, equilibrated, m
 from .inverse import InverseOperator, check_transposition
 from .operands import solve_scalar, square, value_buffers
 from .pardiso import Pardiso
-from .preconditioners import finite
+from .preconditioner import finite
 from .superlu import SuperLU
 
 __all__ = ["Factorization", "factorized"]

@@ -32,8 +32,8 @@ def cg(
     rtol, atol : it stops at a residual of norm `max(rtol * norm(b), atol)`
     maxiter : most iterations, 10 n unless said
     M : a preconditioner, which is an approximate inverse: Tensor, array, LinearOperator, a function of a vector, what
-        `jacobi`, `ssor`, `ic0`, `ilu0`, `amg`, `spilu`, `splu` and `factorized` give, or the name of one of the first
-        five
+        `jacobi`, `ssor`, `ic0`, `ilu0`, `amg`, `chebyshev`, `block_jacobi`, `iluk`, `ilut`, `spilu`, `splu` and
+        `factorized` give, or the name of one of the first six
     callback : a function of every iterate
     progress : True for a bar on stderr, or a function of (iterations, most iterations)
 

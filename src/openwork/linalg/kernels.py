@@ -6,6 +6,7 @@ I is the type of indices, T that of elements, R that of their absolute values. R
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,183 @@ def lu_solve_transposed(pos: I[const], crd: I[const], A: T[const], diag: I[const
             a = A[p]
             for c in range(0, m):
                 x[j * m + c] = x[j * m + c] - a * x[i * m + c]
+"""
+
+_FILL_LEVELS = """
+def fill_levels(pos: I[const], crd: I[const], fpos: i64[mut], fcrd: I[mut], flevel: I[mut], diag: I[mut],
+                most: i64, room: i64, n: i64):
+    # the columns of a row are a list in order, which begins and ends at n
+    next: i64[n + 1] = empty
+    level: i64[n + 1] = empty
+    stored: i64 = 0
+    for j in range(0, n):
+        level[j] = -1
+    for i in range(0, n):
+        fpos[i] = stored
+        last: i64 = n
+        for p in range(i64(pos[i]), i64(pos[i + 1])):
+            j = i64(crd[p])
+            if j > i and level[i] < 0:
+                next[last] = i
+                level[i] = 0
+                last = i
+            next[last] = j
+            level[j] = 0
+            last = j
+        if level[i] < 0:
+            next[last] = i
+            level[i] = 0
+            last = i
+        next[last] = n
+        k: i64 = next[n]
+        while k < i:
+            if level[k] < most:
+                before: i64 = k
+                for q in range(i64(diag[k]) + 1, fpos[k + 1]):
+                    j = i64(fcrd[q])
+                    new = level[k] + i64(flevel[q]) + 1
+                    if new <= most:
+                        if level[j] < 0:
+                            while next[before] < j:
+                                before = next[before]
+                            next[j] = next[before]
+                            next[before] = j
+                            level[j] = new
+                            before = j
+                        else:
+                            level[j] = min(level[j], new)
+            k = next[k]
+        k = next[n]
+        while k < n:
+            if stored >= room:
+                return 1
+            if k == i:
+                diag[i] = stored
+            fcrd[stored] = k
+            flevel[stored] = level[k]
+            level[k] = -1
+            stored += 1
+            k = next[k]
+        fpos[i + 1] = stored
+"""
+
+_THRESHOLD_LU = """
+def threshold_lu(pos: I[const], crd: I[const], A: T[const], fpos: i64[mut], fcrd: I[mut], F: T[mut], diag: I[mut],
+                 tolerance: R, fill: i64, room: i64, n: i64):
+    next: i64[n + 1] = empty
+    inside: i64[n + 1] = zeros
+    w: T[n + 1] = empty
+    size: R[n + 1] = empty
+    stored: i64 = 0
+    for i in range(0, n):
+        fpos[i] = stored
+        last: i64 = n
+        norm: R = R(0.0)
+        lower: i64 = 0
+        for p in range(i64(pos[i]), i64(pos[i + 1])):
+            j = i64(crd[p])
+            if j > i and inside[i] == 0:
+                next[last] = i
+                inside[i] = 1
+                w[i] = T(0.0)
+                last = i
+            if j < i:
+                lower += 1
+            next[last] = j
+            inside[j] = 1
+            w[j] = A[p]
+            norm = norm + SQUARE(A[p])
+            last = j
+        upper = i64(pos[i + 1]) - i64(pos[i]) - lower
+        if inside[i] == 0:
+            next[last] = i
+            inside[i] = 1
+            w[i] = T(0.0)
+            last = i
+        next[last] = n
+        limit = tolerance * tolerance * norm
+        k: i64 = next[n]
+        while k < i:
+            f = w[k] / F[i64(diag[k])]
+            if SQUARE(f) <= limit:
+                w[k] = T(0.0)
+            else:
+                w[k] = f
+                before: i64 = k
+                for q in range(i64(diag[k]) + 1, fpos[k + 1]):
+                    j = i64(fcrd[q])
+                    if inside[j] == 0:
+                        while next[before] < j:
+                            before = next[before]
+                        next[j] = next[before]
+                        next[before] = j
+                        inside[j] = 1
+                        w[j] = T(0.0) - f * F[q]
+                        before = j
+                    else:
+                        w[j] = w[j] - f * F[q]
+            k = next[k]
+        for part in range(0, 2):
+            # the least square that is kept of the lower part, then of the upper: the wanted-th largest, by quickselect
+            wanted: i64 = lower + fill
+            if part == 1:
+                wanted = upper + fill
+            count: i64 = 0
+            k = next[n]
+            while k < n:
+                if (part == 0 and k < i) or (part == 1 and k > i):
+                    square = SQUARE(w[k])
+                    if square > limit:
+                        size[count] = square
+                        count += 1
+                k = next[k]
+            least: R = limit
+            if count > wanted:
+                lo: i64 = 0
+                hi: i64 = count - 1
+                while lo < hi:
+                    pivot = size[(lo + hi) // 2]
+                    a: i64 = lo
+                    b: i64 = hi
+                    while a <= b:
+                        while size[a] > pivot:
+                            a += 1
+                        while size[b] < pivot:
+                            b = b - 1
+                        if a <= b:
+                            swapped = size[a]
+                            size[a] = size[b]
+                            size[b] = swapped
+                            a += 1
+                            b = b - 1
+                    if wanted <= b:
+                        hi = b
+                    else:
+                        if wanted >= a:
+                            lo = a
+                        else:
+                            lo = wanted
+                            hi = wanted
+                least = size[wanted]
+            k = next[n]
+            while k < n:
+                if (part == 0 and k < i) or (part == 1 and k >= i):
+                    if k == i or SQUARE(w[k]) > least:
+                        if stored >= room:
+                            return 1
+                        if k == i:
+                            if w[i] == T(0.0):
+                                return i + 2
+                            diag[i] = stored
+                        fcrd[stored] = k
+                        F[stored] = w[k]
+                        stored += 1
+                k = next[k]
+        k = next[n]
+        while k < n:
+            inside[k] = 0
+            k = next[k]
+        fpos[i + 1] = stored
 """
 
 _IC0 = """
@@ -233,6 +411,7 @@ def substitute(lo: i64, hi: i64, order: i64[const], pos: I[const], crd: I[const]
 
 _TEXTS = {
     "ilu0": _ILU0, "lu_solve": _LU_SOLVE, "lu_solve_transposed": _LU_SOLVE_TRANSPOSED, "ic0": _IC0,
+    "fill_levels": _FILL_LEVELS, "threshold_lu": _THRESHOLD_LU,
     "ic_solve": _IC_SOLVE, "ssor": _SSOR, "sweep": _SWEEP, "aggregate": _AGGREGATE, "levels_of_rows": _LEVELS_OF_ROWS,
     "substitute": _SUBSTITUTE,
 }  # fmt: skip
@@ -251,6 +430,7 @@ def kernel(name: str, index: np.dtype[Any], scalar: str, one: bool = False, *wor
     if one:
         text = of_one_side(text)
     conjugate = ("conj", "real") if scalar in _REALS else ("", "")
+    text = re.sub(r"SQUARE\((\w+(?:\[\w+\])?)\)", r"REAL(\1 * CONJ(\1))", text)
     for old, new in (("CONJ", conjugate[0]), ("REAL", conjugate[1]), *words):
         text = text.replace(old, new)
     return kernels.of_text(text, I=index_type, T=scalar, R=_REALS.get(scalar, scalar))

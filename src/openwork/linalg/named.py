@@ -8,8 +8,10 @@ from typing import Any
 from ..errors import UnsupportedError, suggestion
 from ..tensor.tensor import Tensor
 from .amg import amg
+from .chebyshev import chebyshev
+from .incomplete_lu import ilu0
 from .inverse import InverseOperator
-from .preconditioners import ic0, ilu0, jacobi, ssor
+from .preconditioners import ic0, jacobi, ssor
 
 __all__ = ["preconditioner_by_name"]
 
@@ -19,6 +21,7 @@ _BY_NAME: dict[str, Callable[[Any], InverseOperator]] = {
     "ic0": ic0,
     "ilu0": ilu0,
     "amg": amg,
+    "chebyshev": chebyshev,
 }
 
 

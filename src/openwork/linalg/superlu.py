@@ -23,7 +23,7 @@ from .operands import (
     solve_scalar,
     square,
 )
-from .preconditioners import finite
+from .preconditioner import finite
 
 __all__ = ["LU", "SuperLU", "spilu", "splu"]
 
