@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrix import FORMATS, dense_array, same, tensor
 
 import openwork as ow
+from openwork.ops.indexing import index
 from openwork.ops.manipulation.shaping import expand_dims
 from openwork.runtime import leading_slice
 
@@ -27,8 +29,8 @@ SHORT: dict[int, list[Any]] = {
     2: [
         (ALL, 2), (slice(1, 6), slice(9, 2, -2)), [3, 1, 1], ([[0], [2]], [1, 3, 3]), MASK,
     ],
-    3: [2, (..., -2), (slice(1, 3), ALL, [0, 3]), ([0, 2], [1, 1])],
-    4: [(1, ..., 2), ([2, 0], ALL, [1, 0])],
+    3: [2, (..., -2), (slice(1, 3), ALL, [0, 3]), ([0, 2], [1, 1]), np.ix_([3, 0], [1, 5, 1], [4, -1])],
+    4: [(1, ..., 2), ([2, 0], ALL, [1, 0]), (*np.ix_([2, 0], [3, 1]), ALL, slice(4, 0, -2))],
 }  # fmt: skip
 LONG: list[Any] = [
     0, slice(1, 5), slice(5, 1), slice(-3, None), slice(None, None, 2), slice(None, None, -1), (ALL, slice(1, 6)),
@@ -106,6 +108,25 @@ def test_dtypes(dtype: str) -> None:
     t = tensor(array, "csr")
     for key in (1, (2, 3), [3, 1, 1], (ALL, [2, 5, 5])):
         same(t[key], array[key])
+
+
+@pytest.mark.parametrize("spec", ["csr", "csc"])
+def test_blocks_of_rows_and_columns_are_taken_one_after_the_other(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = dense_array(SHAPE[2], 3)
+    t, rows, columns = tensor(array, spec), [5, 0, -1], [7, 7, 2, 11]
+    monkeypatch.setattr(index, "_remap_selection", None)  # every element would have to be looked at there
+    for key in (np.ix_(rows, columns), np.ix_(MASK[:, 0], columns)):
+        got = t[key]
+        same(got, array[key])
+        assert canonical(got)
+    recorded = ow.asarray(torch.tensor(array, dtype=torch.float64), format=spec).requires_grad_()
+    block = recorded[np.ix_(rows, columns)]
+    (block.values**2).sum().backward()
+    times = np.zeros_like(array)
+    np.add.at(times, np.ix_(rows, columns), 1)
+    gradient = recorded.grad
+    assert gradient is not None
+    same(gradient.to_numpy(), 2 * times * array)
 
 
 def test_masks_that_are_tensors() -> None:

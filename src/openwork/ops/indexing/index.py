@@ -41,7 +41,7 @@ from ...tensor.tensor import Tensor
 from ..result_format import ROOM, dense_array, from_dense_array, sum_at_origin, to_result_format
 from .batches import batch_slices
 from .key_join import look_up
-from .keys import Axis, Group, Ints, Selection, Span, select
+from .keys import Axis, Group, Ints, Selection, Span, select, split_off
 from .take_inner import inner_coordinates, take_inner
 
 SCALAR = parse("() -> ()")
@@ -211,6 +211,12 @@ def index_selection(t: Tensor, selection: Selection) -> Tensor:
         gathered = take_outer(storage, rows)
         if gathered is not None:
             return Tensor._from_storage(gathered)
+    split = None if d is None else split_off(selection, d, storage.shape)
+    if split is not None:
+        rows = outermost_coordinates(split[0], d, storage.shape, length(storage.values))
+        gathered = None if rows is None or len(rows) > storage.shape[d or 0] else take_outer(storage, rows)
+        if gathered is not None:
+            return index_selection(Tensor._from_storage(gathered), split[1])
     columns = inner_coordinates(selection, storage)
     if columns is not None:
         taken = take_inner(storage, columns)

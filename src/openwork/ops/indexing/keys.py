@@ -18,7 +18,7 @@ from ...tensor.tensor import Tensor
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 
-__all__ = ["Axis", "Group", "Ints", "Selection", "Span", "select"]
+__all__ = ["Axis", "Group", "Ints", "Selection", "Span", "select", "split_off"]
 
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -87,6 +87,33 @@ class Selection:
     has_arrays: bool = False
     axes: list[Axis] = field(default_factory=list)
     shape: tuple[int, ...] = ()
+
+
+def split_off(selection: Selection, d: int, shape: tuple[int, ...]) -> tuple[Selection, Selection] | None:
+    """A selection by index arrays that vary along axes of their own, as `np.ix_` makes them: that of dimension d, and
+    that of the others from its result; None for any other selection."""
+    groups = selection.groups
+    if len(groups) < 2 or selection.integers or any(group.single is None for group in groups):
+        return None
+    by_dim = {next(iter(group.arrays)): group for group in groups}
+    axes = [Axis(array=by_dim[k].axes[0]) if k in by_dim else Axis(k) for k in range(len(shape))]
+    if d not in by_dim or selection.axes != axes:
+        return None
+    others = {k: group for k, group in by_dim.items() if k != d}
+    count = by_dim[d].shape[0]
+    whole = {k: Span(0, 1, n) for k, n in enumerate(shape) if k != d}
+    rest_spans = {**selection.spans, d: Span(0, 1, count)}
+    extents = (*shape[:d], count, *shape[d + 1 :])
+    return _by_arrays({d: by_dim[d]}, whole, extents), _by_arrays(others, rest_spans, selection.shape)
+
+
+def _by_arrays(by_dim: dict[int, Group], spans: dict[int, Span], shape: tuple[int, ...]) -> Selection:
+    """The selection by these index arrays, each along an axis of its own, and by spans."""
+    numbers = {k: n for n, k in enumerate(sorted(by_dim))}
+    groups = [Group(group.arrays, (numbers[k],), group.shape) for k, group in by_dim.items()]
+    axes = [Axis(array=numbers[k]) if k in numbers else Axis(k) for k in range(len(shape))]
+    broadcast = tuple(by_dim[k].shape[0] for k in sorted(by_dim))
+    return Selection({}, spans, groups, broadcast, True, axes, shape)
 
 
 @dataclass(frozen=True, slots=True)

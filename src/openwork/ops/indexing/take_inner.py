@@ -50,8 +50,9 @@ def take_inner(s: Storage, taken: Ints) -> Storage | None:
         return None
     first = np.zeros(1, np.int64)
     places = np.full(extent, -1, np.int32)
-    places[taken] = np.arange(len(taken), dtype=np.int32)
-    once = int(np.count_nonzero(places >= 0)) == len(taken)
+    numbers = np.arange(len(taken), dtype=np.int32)
+    places[taken] = numbers
+    once = bool((places[taken] == numbers).all())
     if not once:
         groups = table(taken, extent, True)
         first, places = groups.start, groups.places.astype(np.int32)
