@@ -72,6 +72,25 @@ def test_stacks(layout: str) -> None:
     torch.testing.assert_close(compiled(lambda a, b: a @ b)(t, x), t @ x)
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 4, 3), (0, 3)])
+def test_layers_take_columns(shape: tuple[int, ...]) -> None:
+    """The transposition of rows is torch's own, which its compiler fuses; copies inside the operator it cannot."""
+    layer = SparseLinear(ow.asarray(torch.rand(5, 3) * (torch.rand(5, 3) < 0.5)).asformat("csr"), torch.ones(5))
+    statements = []
+
+    def backend(module: Any, inputs: Any) -> Any:
+        statements.extend(n.args[7] for n in module.graph.nodes if n.target is torch.ops.openwork.product)
+        return module
+
+    x = torch.rand(shape, requires_grad=True)
+    out = compiled(layer, backend)(x)
+    torch.testing.assert_close(out, layer(x))
+    assert statements == ["i,j|j|i" if len(shape) == 1 else "i,j|j,b|i,b"]
+    (got,) = torch.autograd.grad(out.square().sum(), x)
+    (want,) = torch.autograd.grad(layer(x).square().sum(), x)
+    torch.testing.assert_close(got, want)
+
+
 def test_the_side_is_known() -> None:
     """Of a square matrix the shapes do not tell."""
     t = ow.asarray(torch.arange(16.0).reshape(4, 4)).asformat("csr")

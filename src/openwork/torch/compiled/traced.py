@@ -107,9 +107,15 @@ def matmul_of_namespace(a: Any, b: Any, /, *, grad: Any = None) -> Any:
 
 
 def linear(s: Structure, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """`x @ weight.T` for a weight of this structure and these values."""
-    stack = tuple([f"b{k}" for k in range(len(x.shape) - 1)])
-    return product(s, values, ("i", "j"), [x], [(*stack, "j")], (*stack, "i"))
+    """`x @ weight.T` for a weight of this structure and these values.
+
+    Rows go to the product as columns, whose transposition torch's compiler fuses with what stands before and behind.
+    """
+    if len(x.shape) == 1:
+        return product(s, values, ("i", "j"), [x], [("j",)], ("i",))
+    columns = x.reshape(-1, x.shape[-1]).T.contiguous()
+    out = product(s, values, ("i", "j"), [columns], [("j", "b")], ("i", "b"))
+    return out.T.reshape(*x.shape[:-1], out.shape[0])
 
 
 def sparse_linear(s: Structure, values: torch.Tensor, x: Tensor) -> torch.Tensor:
