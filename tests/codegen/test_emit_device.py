@@ -113,3 +113,18 @@ def test_functions_are_our_own_or_the_device_s_or_refused_by_name() -> None:
 def test_what_is_no_device_form_is_refused() -> None:
     with pytest.raises(CompilerBug, match="f has no grid"):
         emit_device(parse("def f(y: f64[mut]):\n    y[0] = 1.0"), DEVICES["cuda"])
+
+
+def test_compare_and_swap_is_an_instruction_of_every_device() -> None:
+    text = """
+def f(y: T[mut]):  # grid of 128, subgroups of 32
+    s: T[128] = local
+    s[item] = T(0)
+    old = swap(s[item], T(0), T(5))
+    seen = swap(y[item], old, T(7))
+    y[128 + item] = seen"""
+    for scalar in ("i32", "u32", "i64", "u64"):
+        for row in DEVICES.values():
+            made = emit_device(verify(parse(text, T=scalar)), row)
+            assert made.count("cmpxchg") == 2
+            assert device_assembly(made, row.target)

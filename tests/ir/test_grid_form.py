@@ -139,3 +139,31 @@ def test_verify_tells_the_device_form_from_other_kernels() -> None:
         kernel("if item == 0:\n    s: f64[2] = local")
     with pytest.raises(CompilerBug, match="store to 'x', which is only read"):
         verify(replace(kernel("atomic('add', y[0], 1.0)"), body=(Atomic("add", "x", const(0), const(1.0, "f64")),)))
+
+
+def test_a_table_is_filled_by_compare_and_swap() -> None:
+    """Items put their numbers into the first free place; nobody waits, and the interpreter knows no order of them."""
+    body = """place: i64 = item % 2
+taken: i64 = 0
+while taken == 0:
+    old = swap(k[group * 16 + place], 0, item + 1)
+    if old == 0:
+        taken = 1
+    else:
+        place = (place + 1) % 16"""
+    head = "def f(k: i64[mut], y: f64[mut]):  # grid of 8, subgroups of 4\n"
+    read = verify(parse(head + "".join(f"    {line}\n" for line in body.splitlines())))
+    assert parse(show(read)) == read
+    assert "old = swap(k[group * 16 + place], 0, item + 1)" in show(read)
+    assert simplify(read) == read
+    k = np.zeros(32, np.int64)
+    run_grid(read, {"k": k, "y": np.zeros(1)}, 2)
+    assert sorted(k[:16]) == sorted(k[16:]) == [0] * 8 + list(range(1, 9))
+    with pytest.raises(CompilerBug, match=r"a race for element 0 of 'k'[\s\S]*swap"):
+        run_grid(
+            verify(parse(head + "    if item == 1:\n        k[0] = item\n    old = swap(k[0], 0, 1)")),
+            {"k": k, "y": np.zeros(1)},
+            1,
+        )
+    with pytest.raises(CompilerBug, match="no swap of f64"):
+        verify(parse(head + "    old = swap(y[0], 0.0, 1.0)"))

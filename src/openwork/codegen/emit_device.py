@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import CompilerBug, UnsupportedError
-from ..ir.loop import Atomic, Barrier, Buffer, Kernel, Local, Shuffle, Stmt, Var
+from ..ir.loop import Atomic, Barrier, Buffer, Kernel, Local, Shuffle, Stmt, Swap, Var
 from ..ir.ops import op
 from ..ir.rewrite import operands, statements, subexpressions
 from ..ir.types import SIGNED, Type, itemsize, real_of
@@ -177,6 +177,16 @@ class _DeviceEmitter(Emitter):
         text = register_type(t.scalar)
         b.do(f"{b.fresh('%old')} = atomicrmw {kind} {b.pointer(address)}, {text} {value} {self.device.scope} monotonic")
 
+    def compare_and_swap(self, s: Swap) -> None:
+        b, (pointer, scalar) = self.b, self.buffer(s.buffer)
+        index, word = self.offset(s.index), register_type(scalar)
+        (expected,), (value,) = self.expr(s.expected), self.expr(s.value)
+        self.guard(s.buffer, index, s.index.type, 1)
+        place = b.pointer(b.offset(word, pointer, index))
+        orders = f"{self.device.scope} monotonic monotonic"
+        pair = b.ins(f"cmpxchg {place}, {word} {expected}, {word} {value} {orders}")
+        self.names[s.name] = (b.ins(f"extractvalue {{ {word}, i1 }} {pair}, 0"),)
+
     def swap(self, name: str, pointer: str, index: str, t: Type, value: Parts) -> None:
         """A loop of compare-and-swap on the word that holds an element."""
         b, bits = self.b, 8 * itemsize(t.scalar)
@@ -277,4 +287,5 @@ _STATEMENTS: dict[type, Callable[[_DeviceEmitter, Any], None]] = {
     Barrier: _DeviceEmitter.barrier,
     Shuffle: _DeviceEmitter.shuffle,
     Atomic: _DeviceEmitter.atomic,
+    Swap: _DeviceEmitter.compare_and_swap,
 }

@@ -12,6 +12,7 @@ from .. import faults, settings, tuning
 from ..errors import CompilerBug
 from . import linker
 from .llvm import by_llvm, is_limited, library
+from .spirv import SharedNumber, renumbered
 from .target import Target, host
 
 __all__ = ["assembly", "device_assembly", "device_binary", "load", "is_unoptimised", "to_object"]
@@ -21,6 +22,8 @@ ROOM, BYTES = 16 << 20, 300
 """Bytes that LLVM may need, at least and for each character of a text, where the address space is limited: a text of
 39,000 characters took 3 MiB."""
 SPEED = 2
+REPEATS = 20
+"""How often a kernel of SPIR-V is compiled where LLVM's numbers of blocks are ambiguous; each time they differ."""
 NO_UNROLL_FROM = tuning.LLVM_NO_UNROLL
 LINEAR_FROM = tuning.LLVM_LINEAR
 
@@ -162,7 +165,14 @@ def device_assembly(text: str, target: Target) -> str:
 
 def device_binary(text: str, target: Target) -> bytes:
     """The binary form of a device's kernel, SPIR-V say."""
-    return by_llvm(_device_code, text, target, True)
+    if target.kind != "spirv":
+        return by_llvm(_device_code, text, target, True)
+    for _ in range(REPEATS):
+        try:
+            return renumbered(by_llvm(_device_code, text, target, True))
+        except SharedNumber:
+            continue
+    return renumbered(by_llvm(_device_code, text, target, True))
 
 
 def _device_code(text: str, target: Target, binary: bool) -> bytes:

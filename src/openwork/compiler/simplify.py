@@ -43,6 +43,7 @@ from ..ir.loop import (
     Shuffle,
     Stmt,
     Store,
+    Swap,
     Var,
     While,
 )
@@ -161,7 +162,7 @@ class _Pass:
                 return (Alloc(buffer, scalar, self.expr(size, values), zeroed),)
             case Prefetch(buffer, index):
                 return (Prefetch(buffer, self.expr(index, values)),)
-            case Call() | Local() | Atomic() | Shuffle() | Barrier():
+            case Call() | Local() | Atomic() | Swap() | Shuffle() | Barrier():
                 return (map_stmt(stmt, lambda e: self.expr(e, values), lambda b: b),)
             case Return(status):
                 return (Return(self.expr(status, values)),)
@@ -244,7 +245,7 @@ def _read(body: Body) -> frozenset[str]:
                 elif isinstance(e, Load):
                     names.add(e.buffer)
     allocated = {s.buffer for s in statements(body) if isinstance(s, Alloc)}
-    touched = [s.buffer for s in statements(body) if isinstance(s, Store | Prefetch | Atomic)]
+    touched = [s.buffer for s in statements(body) if isinstance(s, Store | Prefetch | Atomic | Swap)]
     names.update(name for name in touched if name not in allocated)
     return frozenset(names)
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import CompilerBug
 from .arithmetic import DTYPES, Value, apply
 from .interpret import Machine, memory, number
-from .loop import Atomic, Barrier, Buffer, Expr, For, If, Kernel, Load, Local, Shuffle, Stmt, While
+from .loop import Atomic, Barrier, Buffer, Expr, For, If, Kernel, Load, Local, Shuffle, Stmt, Swap, While
 from .printer import show
 from .types import Type
 from .values import fit
@@ -162,8 +162,8 @@ class _GridMachine(Machine):
             case Local():
                 self.local[stmt.buffer] = stmt
                 return False, lambda: None
-            case Atomic():
-                return False, self._atomic(stmt)
+            case Atomic() | Swap():
+                return False, self.stmt(stmt)
             case For() | While() | If() if not _waits(stmt):
                 return False, self.stmt(stmt)
             case For(name, lo, hi, body, step, _):
@@ -177,6 +177,8 @@ class _GridMachine(Machine):
     def stmt(self, stmt: Stmt) -> Callable[[], int | None]:
         if isinstance(stmt, Atomic):
             return self._atomic(stmt)
+        if isinstance(stmt, Swap):
+            return self._swap(stmt)
         return super().stmt(stmt)
 
     def _shuffle(self, stmt: Shuffle, value: Callable[[], Value]) -> _Step:
@@ -215,6 +217,20 @@ class _GridMachine(Machine):
             self._note(stmt.buffer, int(at), ATOMIC, stmt)
             old = Machine.load(self, stmt.buffer, at, kind, Load(stmt.buffer, stmt.index, kind))
             Machine.store(self, stmt.buffer, at, apply(stmt.op, (old, value()), kind), kind, stmt)
+
+        return run
+
+    def _swap(self, stmt: Swap) -> Callable[[], None]:
+        index, expected, value = self.expr(stmt.index), self.expr(stmt.expected), self.expr(stmt.value)
+        kind = stmt.value.type
+
+        def run() -> None:
+            at = self._offsets(stmt.buffer, index(), 1, stmt)
+            self._note(stmt.buffer, int(at), ATOMIC, stmt)
+            old = Machine.load(self, stmt.buffer, at, kind, Load(stmt.buffer, stmt.index, kind))
+            if old == expected():
+                Machine.store(self, stmt.buffer, at, value(), kind, stmt)
+            self.names[stmt.name] = old
 
         return run
 

@@ -19,11 +19,12 @@ Grammar (the printed form is a subset of Python and parses back, see `ir.text`):
             | return expr                            Return: leave with a status, 0 is success
             | NAME : scalar [ n ] = local            Local: memory that the items of a group share
             | atomic('OP', NAME [ expr ], expr)      Atomic: NAME[i] = OP(NAME[i], v) in one step
+            | NAME = swap(NAME [ expr ], expr, expr) Swap: the old element; where it is the first, the second is written
             | NAME = shuffle(expr, n)                Shuffle: the value of the item n lanes away, by exclusive or
             | barrier()                              Barrier: every item of the group has come here
     expr   := Const | Var | NAME [ expr ] (Load) | vload(NAME, expr, lanes) | op(expr, ...) | type(expr) (Cast)
 
-The last four, and the variables `group`, `groups` and `item`, are of the device form: a kernel with a grid, which runs
+The last five, and the variables `group`, `groups` and `item`, are of the device form: a kernel with a grid, which runs
 once for each item of each group (`# grid of 64, subgroups of 16` behind its head). It names no vendor.
 
 Guarantees: offsets and loop variables are i64; a name is bound once per scope; nothing aliases. All mutable
@@ -68,6 +69,7 @@ __all__ = [
     "Shuffle",
     "Stmt",
     "Store",
+    "Swap",
     "Var",
     "While",
     "map_expr",
@@ -234,6 +236,19 @@ class Atomic:
 
 
 @dataclass(frozen=True, slots=True)
+class Swap:
+    """Bind `name` to `buffer[index]`, a whole number of 32 or 64 bits; where that is `expected`, write `value` there.
+
+    No other item's atomic on the element comes between."""
+
+    name: str
+    buffer: str
+    index: Expr
+    expected: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Shuffle:
     """Bind `name` to the value in the item of the same subgroup whose lane is this one's, exclusive or `mask`.
 
@@ -249,7 +264,7 @@ class Barrier:
     """A place that all items of a group reach before any goes on; what they wrote before is seen after it."""
 
 
-OfDevice = Local | Atomic | Shuffle | Barrier
+OfDevice = Local | Atomic | Swap | Shuffle | Barrier
 Stmt = Let | Mut | Assign | Store | For | While | If | Alloc | Prefetch | Call | Return | OfDevice
 
 
@@ -316,3 +331,5 @@ GRID_VARIABLES = ("group", "groups", "item")
 """The number of the group, that of all groups, and of the item in its group: visible in a kernel with a grid."""
 ATOMICS = ("add", "mul", "min", "max", "and", "or")
 """The operations of an Atomic, which commute."""
+SWAPPED = ("i32", "u32", "i64", "u64")
+"""The types of elements of a Swap."""

@@ -39,6 +39,7 @@ from .loop import (
     Shuffle,
     Stmt,
     Store,
+    Swap,
     Var,
     While,
 )
@@ -129,6 +130,8 @@ def _stmt(stmt: Stmt) -> list[str]:
             return [f"{buffer}: {scalar}[{length}] = local"]
         case Atomic(name, buffer, index, value):
             return [f"atomic({name!r}, {buffer}[{_offset(index)}], {show(value)})"]
+        case Swap(name, buffer, index, expected, value):
+            return [f"{name} = swap({buffer}[{_offset(index)}], {show(expected)}, {show(value)})"]
         case Shuffle(name, value, mask):
             return [f"{name} = shuffle({show(value)}, {mask})"]
         case Barrier():

@@ -33,6 +33,7 @@ from .loop import (
     Shuffle,
     Stmt,
     Store,
+    Swap,
     Var,
     While,
     map_expr,
@@ -148,6 +149,8 @@ def map_stmt(stmt: Stmt, visit: Callable[[Expr], Expr], descend: Callable[[Body]
             return Return(visit(status))
         case Atomic(name, buffer, index, value):
             return Atomic(name, buffer, visit(index), visit(value))
+        case Swap(name, buffer, index, expected, value):
+            return Swap(name, buffer, visit(index), visit(expected), visit(value))
         case Shuffle(name, value, mask):
             return Shuffle(name, visit(value), mask)
         case Local() | Barrier():
@@ -171,6 +174,8 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
             return (e,)
         case Store(_, index, value) | Atomic(_, _, index, value):
             return (index, value)
+        case Swap(_, _, index, expected, value):
+            return (index, expected, value)
         case Local() | Barrier():
             return ()
         case Call(function, args):
@@ -229,7 +234,7 @@ def _free(body: Iterable[Stmt], bound: frozenset[str], variables: dict[Var, None
         inner = bound | {stmt.name} if isinstance(stmt, For) else bound
         for part in bodies(stmt):
             _free(part, inner, variables)
-        if isinstance(stmt, (Let, Mut, Shuffle)):
+        if isinstance(stmt, (Let, Mut, Swap, Shuffle)):
             bound = bound | {stmt.name}
 
 
@@ -239,7 +244,7 @@ def assigned(body: Iterable[Stmt]) -> frozenset[str]:
     for s in statements(body):
         if isinstance(s, Assign):
             names.add(s.name)
-        elif isinstance(s, Store | Atomic):
+        elif isinstance(s, Store | Atomic | Swap):
             names.add(s.buffer)
         elif isinstance(s, Call):
             names.update(a.buffer for a in s.args if isinstance(a, Load))
@@ -273,7 +278,7 @@ def substitute(
                 return (Alloc(renamed[buffer], scalar, size, zeroed),)
             case Prefetch(buffer, index) if buffer in renamed:
                 return (Prefetch(renamed[buffer], index),)
-            case Atomic(_, buffer, _, _) | Local(buffer, _, _) if buffer in renamed:
+            case Atomic(_, buffer, _, _) | Swap(_, buffer, _, _, _) | Local(buffer, _, _) if buffer in renamed:
                 return (replace(stmt, buffer=renamed[buffer]),)
             case Call(function, args) if isinstance(target := values.get(function), Var):
                 return (Call(target.name, args),)

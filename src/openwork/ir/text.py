@@ -53,6 +53,7 @@ from .loop import (
     Shuffle,
     Stmt,
     Store,
+    Swap,
     Var,
     While,
 )
@@ -188,6 +189,8 @@ class _StmtParser(ExprParser):
                 moved = self.expr(value, scope)
                 self._bind(node, name, Var(name, moved.type), scope)
                 return Shuffle(name, moved, self.integer(mask))
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="swap"), args=args)):
+                return self._swap(node, name, args, scope)
             case ast.Expr(value=ast.Call(func=ast.Name(id="barrier"), args=[])):
                 return Barrier()
             case ast.Expr(value=ast.Call(func=ast.Name(id="atomic"), args=[ast.Constant(value=op), place, value])):
@@ -219,6 +222,14 @@ class _StmtParser(ExprParser):
             case ast.Expr(value=ast.Call(func=ast.Name(id="vstore"), args=[target, index, value])):
                 return self._store(node, self.buffer(target, scope), self.expr(index, scope), self.expr(value, scope))
         raise self.error(node, f"{ast.unparse(node).splitlines()[0]!r} is not in the syntax")
+
+    def _swap(self, node: ast.stmt, name: str, args: list[ast.expr], scope: Scope) -> Swap:
+        if len(args) != 3 or not isinstance(args[0], ast.Subscript):
+            raise self.error(node, "expected NAME = swap(BUFFER[INDEX], EXPECTED, VALUE)")
+        buffer, index = self.buffer(args[0].value, scope), self.expr(args[0].slice, scope)
+        expected, value = (self._store(node, buffer, index, self.expr(a, scope)) for a in args[1:])
+        self._bind(node, name, Var(name, value.value.type), scope)
+        return Swap(name, value.buffer, value.index, expected.value, value.value)
 
     def _function(self, node: ast.stmt, name: str, scope: Scope) -> str:
         bound = scope.names.get(name)

@@ -7,8 +7,8 @@
 5. Offsets, loop bounds and sizes are i64; loop steps positive; conditions a single bool.
 6. Alloc is at the kernel's top level only.
 7. The function of a Call is an i64 in scope, its arguments scalars.
-8. Local, Atomic, Shuffle and Barrier are in a kernel with a grid, which has no Alloc, Call or Return, nor a range.
-   That all items of a group come to a Barrier, and all of a subgroup to a Shuffle, `grid_interpret` checks.
+8. Local, Atomic, Swap, Shuffle and Barrier are in a kernel with a grid, which has no Alloc, Call or Return, nor a
+   range. That all items of a group come to a Barrier, and all of a subgroup to a Shuffle, `grid_interpret` checks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from . import ops
 from .loop import (
     ATOMICS,
     GRID_VARIABLES,
+    SWAPPED,
     Alloc,
     Assign,
     Atomic,
@@ -44,6 +45,7 @@ from .loop import (
     Shuffle,
     Stmt,
     Store,
+    Swap,
     Var,
     While,
 )
@@ -119,7 +121,7 @@ class _Checker:
             self.path.pop()
 
     def stmt(self, stmt: Stmt, scope: _Scope, top: bool) -> None:
-        of_device = isinstance(stmt, Local | Atomic | Shuffle | Barrier)
+        of_device = isinstance(stmt, Local | Atomic | Swap | Shuffle | Barrier)
         of_host = isinstance(stmt, Alloc | Call | Return)
         fits = not of_device if self.kernel.grid is None else not of_host
         self.require(fits, lambda: f"not in a kernel {'without' if of_device else 'with'} a grid")
@@ -180,6 +182,13 @@ class _Checker:
                 self._store(buffer, index, value, scope)
                 kept = name in ATOMICS and value.type.lanes == 1 and ops.op(name, value, value).type == value.type
                 self.require(kept, lambda: f"no atomic {name} of {value.type}")
+            case Swap(name, buffer, index, expected, value):
+                for written in (expected, value):
+                    self._store(buffer, index, written, scope)
+                whole = value.type.lanes == 1 and value.type.scalar in SWAPPED
+                self.require(whole, lambda: f"no swap of {value.type}")
+                self.fresh(name, scope.names)
+                scope.names[name] = value.type
             case Shuffle(name, value, mask):
                 self.expr(value, scope)
                 width = 1 if self.kernel.grid is None else self.kernel.grid.subgroup
