@@ -7,7 +7,8 @@ What a number stands for follows from the place where it is written, so that blo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def renumbered(binary: bytes) -> bytes:
     return np.concatenate(kept).astype("<u4").tobytes()
 
 
-def _instructions(words: np.ndarray) -> Iterator[tuple[int, int, int]]:
+def _instructions(words: np.ndarray[Any, Any]) -> Iterator[tuple[int, int, int]]:
     """The place, length and code of each instruction."""
     at = _HEADER
     while at < len(words):
@@ -63,14 +64,14 @@ def _instructions(words: np.ndarray) -> Iterator[tuple[int, int, int]]:
         at += length
 
 
-def _function(words: np.ndarray, inside: list[tuple[int, int, int]], fresh: int) -> int:
+def _function(words: np.ndarray[Any, Any], inside: list[tuple[int, int, int]], fresh: int) -> int:
     """Number the blocks of a function anew, in place; the next number."""
     old = [int(words[at + 1]) for at, _, code in inside if code == _LABEL]
     if len(set(old)) < len(old):
         raise SharedNumber("code generation: LLVM gave two blocks of a SPIR-V function one number")
     numbers = {number: fresh + n for n, number in enumerate(old)}
     for at, length, code in inside:
-        places = _PLACES.get(code, ())
+        places: Sequence[int] = _PLACES.get(code, ())
         if code == _PHI:
             places = range(4, length, 2)
         elif code == _SWITCH:
