@@ -16,7 +16,8 @@ from openwork.codegen import pool
 from openwork.errors import DTypeError, ShapeError, UnsupportedError
 from openwork.ir import interpret
 from openwork.linalg.direct_solver import blas
-from openwork.linalg.direct_solver.fronts import factor_kernel
+from openwork.linalg.direct_solver.factors import Factors
+from openwork.linalg.direct_solver.fronts import front_kernels
 from openwork.linalg.direct_solver.graph import adjacency
 from openwork.linalg.direct_solver.minimum_degree import minimum_degree
 from openwork.linalg.direct_solver.symbolic import analyse
@@ -184,22 +185,6 @@ def test_pardiso() -> None:
         linalg.factorized(ow.asarray(matrix("lu", "complex128")), "pardiso")
     with pytest.raises(np.linalg.LinAlgError, match="pardiso"):
         linalg.factorized(ow.asarray(sp.csr_array(np.diag([1.0, 0.0, 2.0]))), "pardiso")
-
-
-def test_auto_goes_to_superlu_where_static_pivots_are_not_enough() -> None:
-    # edges of a triangular mesh: an indefinite matrix of ones without a diagonal
-    n = 45
-    line = sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[-1, 1])
-    shift = sp.diags_array([np.ones(n - 1)], offsets=[1], shape=(n, n))
-    A = sp.csr_array(
-        sp.kron(line, sp.eye_array(n))
-        + sp.kron(sp.eye_array(n), line)
-        + sp.kron(shift, shift)
-        + sp.kron(shift.T, shift.T)
-    )
-    F = linalg.factorized(ow.asarray(A))
-    b = A @ np.cos(np.arange(n * n))
-    assert np.abs(A @ F(b) - b).max() < 1e-9
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
@@ -441,28 +426,29 @@ def test_fronts_are_as_the_interpreter_has_them(kind: str) -> None:
     symbolic = analyse(graph, minimum_degree(graph), "amd")
     c = sp.coo_array(A)
     entries = symbolic.entries(*c.coords, 2 if kind == "lu" else 1)
-    plan, nodes = symbolic.plan(1), symbolic.nodes
-    executable, routines = factor_kernel(kind, "i32", "f64", "f64")
+    plan, kernels = symbolic.plan(1), front_kernels(kind, "i32", "f64", "f64")
     results = []
     for run in (False, True):
-        factor = np.zeros(symbolic.stored * (2 if kind == "lu" else 1))
-        extra = {
-            "cholesky": [],
-            "ldl": [np.zeros(24, np.int32), np.zeros(24), 1e-9, 24, 24 * 24],
-            "lu": [np.zeros(24, np.int32), 1e-9, symbolic.stored],
-        }[kind]
-        args = [
-            nodes.first, symbolic.row_pos, symbolic.place, symbolic.inside, nodes.head, nodes.next, symbolic.panel_at,
-            plan.update_at, entries.pos, entries.source, entries.target, entries.turned, A.data, factor,
-            np.zeros(plan.work + 1), np.zeros(len(nodes.up), np.int32), *extra, *routines,
-        ]  # fmt: skip
+        factors = Factors(symbolic, kind, "f64", entries)
+        words, full, _ = factors._arguments(A.data, 1e-12, plan)
+        args, whole = [*words, 4, *kernels.routines], kernels.phases["whole"]
         if run:
-            executable.run(executable.pack(args), 0, len(nodes.up))
+            whole.run(whole.pack(args), 0, len(symbolic.nodes.up))
         else:
-            names = [p.name for p in executable.params]
-            assert interpret.run(executable.kernel, dict(zip(names, args, strict=True)), 0, len(nodes.up)) == 0
-        results.append(factor)
-    np.testing.assert_allclose(results[0], results[1], rtol=1e-10, atol=1e-12)
+            named = dict(zip([p.name for p in whole.params], args, strict=True))
+            assert interpret.run(whole.kernel, named, 0, len(symbolic.nodes.up)) == 0
+        assert not full.any()
+        lower = np.concatenate(
+            [
+                np.tril(factors.values[at : at + m * k].reshape(k, m).T).ravel()
+                if kind != "lu"
+                else factors.values[at : at + m * k]
+                for at, k, m in zip(factors.panel_at, factors.width, factors.width + symbolic.nodes.below, strict=True)
+            ]
+        )
+        results.append((lower, factors.width.copy()))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(results[0][1], results[1][1])
 
 
 def test_threads_change_rounding_alone() -> None:

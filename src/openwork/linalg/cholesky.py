@@ -110,7 +110,7 @@ def _factor(m: Tensor, scalar: str, upper: bool, ordering: str | None) -> tuple[
         solver = Multifrontal(rows, "cholesky", scalar, lambda match: symbolic)
     except np.linalg.LinAlgError as error:
         raise _indefinite_error(m.shape, str(error).partition("\n")[0]) from error
-    pos, crd, values = _columns(symbolic, solver.factors.values)
+    pos, crd, values = _columns(symbolic, solver.factors.layout.panel_at, solver.factors.values)
     order = symbolic.order
     if ordering is None:
         pos, crd, values = _in_rows_order(order, pos, crd, values)
@@ -126,7 +126,7 @@ def _symbolic(rows: Rows, ordering: str | None) -> Symbolic:
     return min(found, key=lambda s: s.nse)
 
 
-def _columns(symbolic: Symbolic, panels: Array) -> tuple[Array, Array, Array]:
+def _columns(symbolic: Symbolic, panel_at: Array, panels: Array) -> tuple[Array, Array, Array]:
     """The compressed columns of the factor, from its panels."""
     first, n = symbolic.nodes.first.astype(np.int64), symbolic.n
     width = np.diff(first)
@@ -143,7 +143,7 @@ def _columns(symbolic: Symbolic, panels: Array) -> tuple[Array, Array, Array]:
     below = rest >= 0
     crd = first[panel] + place
     crd[below] = symbolic.rows[symbolic.row_pos[panel[below]] + rest[below]]
-    at = symbolic.panel_at[panel] + inside[column] * height[column] + place
+    at = panel_at[panel] + inside[column] * height[column] + place
     return pos, crd, panels[at]
 
 

@@ -244,7 +244,7 @@ class Factorization(InverseOperator):
         return found
 
     def _accept(self, solver: Solver) -> None:
-        """Take a solver, if it solves. Raises LinAlgError, with a row, where static pivots have not been enough."""
+        """Take a solver, if it solves. Raises LinAlgError, with a row, where the matrix is singular for it."""
         _, _, refine, single = self._asked
         default = SINGLE_REFINEMENTS if single else REFINEMENTS[solver.kind]
         self._factors, self._sizes = solver, None
@@ -348,8 +348,8 @@ def factorized(
     a : Tensor, shape (n, n), any format
     kind : "cholesky" of a Hermitian positive definite matrix and "ldl" of an indefinite one: the lower triangle is
         read; "lu"; "superlu", SciPy's; "pardiso", MKL's by pypardiso, float64 alone; "auto" finds out: a Hermitian
-        matrix is tried by "cholesky" and "ldl", others by "lu", small ones and those for which static pivots are not
-        enough go to SuperLU, and so do those whose structure is far from symmetric
+        matrix is tried by "cholesky" and "ldl", others by "lu"; small ones go to SuperLU, and so do those whose
+        structure is far from symmetric
     ordering : "auto", the name of a method of `ordering`, or an order
     refine : steps of iterative refinement of each solution at most; by default 3 of "ldl" and "lu", 0 else
     precision : "single" computes factors of half the size, and refines solutions with residuals of full precision

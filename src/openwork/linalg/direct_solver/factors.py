@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,10 @@ import numpy as np
 from ...codegen import pool
 from ...storage.buffers import numpy_dtype, scalar_of
 from .blas import one_thread
-from .fronts import REALS, factor_kernel
+from .fronts import REALS, STRIP, FrontKernels, front_kernels
+from .layout import Layout, pivoted, static
 from .substitution import substitution_kernel
-from .symbolic import Entries, Symbolic
+from .symbolic import Entries, Plan, Symbolic
 
 __all__ = ["Factors"]
 
@@ -28,6 +28,10 @@ _SUBSTITUTIONS: dict[tuple[str, str], tuple[tuple[str, bool, str, str, str, str]
     ("lu", "T"): (("forward", True, "U", "T", "N", "N"), ("backward", False, "L", "T", "U", "T")),
 }  # fmt: skip
 """Steps: the kernel, whether the rows below are in the second panel, uplo, trans, diag of the triangle, trans below."""
+PIVOTS = {"cholesky": (2**40, 96), "ldl": (48, 48), "lu": (32, 48)}
+"""Pivots of a block, where a front is done by one thread and where by all."""
+MORE = 1.6
+"""Memory for delayed columns, where there are more than there was room for."""
 
 
 class Factors:
@@ -36,41 +40,112 @@ class Factors:
     entries : where the matrix's values go
     """
 
+    layout: Layout
+
     def __init__(self, symbolic: Symbolic, kind: str, scalar: str, entries: Entries) -> None:
         self.symbolic, self.kind, self.scalar, self.entries = symbolic, kind, scalar, entries
         self.dtype = numpy_dtype(scalar)
-        panels = 2 if kind == "lu" else 1
-        self.values = np.empty(panels * symbolic.stored, self.dtype)
+        self.panels = 2 if kind == "lu" else 1
+        self.room = 1.0
+        self.values = np.empty(0, self.dtype)
         count = len(symbolic.nodes.up)
         self.info = np.zeros(count, np.int32)
-        with_pivots = kind != "cholesky"
-        self.pivots = np.zeros(symbolic.n if with_pivots else 1, np.int32)
-        self.sub = np.zeros(symbolic.n if kind == "ldl" else 1, self.dtype)
+        self.panel_at, self.update_at, self.names_at = (np.zeros(count, np.int64) for _ in range(3))
+        self.late = np.zeros(count, np.int64)
+        self.width = np.diff(symbolic.nodes.first).astype(np.int64)
 
     def factor(self, values: Array, tiny: float = 0.0) -> None:
-        """The numeric phase; `tiny` is what smaller pivots are replaced by."""
-        s, e = self.symbolic, self.entries
-        threads = pool.get_num_threads()
-        plan = s.plan(threads)
-        executable, routines = factor_kernel(self.kind, scalar_of(s.order), self.scalar, scalar_of(values))
-        work = np.empty(plan.work, self.dtype)
-        nodes = s.nodes
-        words: list[Any] = [
-            nodes.first, s.row_pos, s.place, s.inside, nodes.head, nodes.next, s.panel_at, plan.update_at, e.pos,
-            e.source, e.target, e.turned, values, self.values, work, self.info,
-        ]  # fmt: skip
-        width, below = np.diff(nodes.first).astype(np.int64), nodes.below.astype(np.int64)
-        if self.kind == "ldl":
-            widest, largest = int(width.max(initial=1)), int((width * below).max(initial=1))
-            words += [self.pivots, self.sub, tiny, widest, largest]
-        elif self.kind == "lu":
-            words += [self.pivots, tiny, s.stored]
-        packed = executable.pack([*words, *routines])
+        """The numeric phase; `tiny` is the size of pivots that are none."""
+        plan = self.symbolic.plan(pool.get_num_threads())
+        kernels = front_kernels(self.kind, scalar_of(self.symbolic.order), self.scalar, scalar_of(values))
+        while not self._factored(values, tiny, plan, kernels):
+            self.room *= MORE
+
+    def _factored(self, values: Array, tiny: float, plan: Plan, kernels: FrontKernels) -> bool:
+        """Whether the columns that were delayed had room."""
+        words, full, names = self._arguments(values, tiny, plan)
+        few, many = PIVOTS[self.kind]
+        whole = kernels.phases["whole"]
+        packed = whole.pack([*words, few, *kernels.routines])
         with one_thread():
-            pool.parallel_private(executable, [packed] * len(plan.subtrees), plan.subtrees)
-        for lo, hi, wide in plan.rest:
-            with nullcontext() if wide else one_thread():
-                executable.run_sized(s.stored * 8, packed, lo, hi)
+            pool.parallel_private(whole, [packed] * len(plan.subtrees), plan.subtrees)
+            w, state = np.empty(words[-1], self.dtype), np.zeros(8, np.int64)
+            shared: list[int] = []
+            for lo, hi, wide in plan.rest:
+                if full.any():
+                    break
+                if not wide:
+                    whole.run_sized(self.values.size * 8, packed, lo, hi)
+                    continue
+                shared = shared or kernels.phases["begin"].pack([*words, many, state, w, *kernels.routines])
+                for front in range(lo, hi):
+                    if not full.any():
+                        self._front(front, state, shared, kernels.phases, full)
+        if full.any():
+            return False
+        if names:
+            row_name, col_name = names[0], names[1] if self.kind == "lu" else None
+            self.layout = pivoted(
+                self.symbolic, self.panel_at, self.width, self.late, self.names_at, row_name, col_name
+            )
+        else:
+            self.layout = static(self.symbolic, self.panel_at)
+        return True
+
+    def _arguments(self, values: Array, tiny: float, plan: Plan) -> tuple[list[Any], Array, list[Array]]:
+        """Arguments of kernels, which of the regions are full, and the names of rows and columns."""
+        s, e, nodes = self.symbolic, self.entries, self.symbolic.nodes
+        base, limit, scratch = self._memory(plan)
+        if len(self.values) != limit[-4]:
+            self.values = np.empty(limit[-4], self.dtype)
+        work = np.empty(limit[-2], self.dtype)
+        names = [np.empty(limit[-1], s.order.dtype) for _ in range(2)] if self.kind != "cholesky" else []
+        full = np.zeros(len(plan.subtrees) + 1, np.int64)
+        self.info[:] = 0
+        words: list[Any] = [
+            nodes.first, nodes.up, s.row_pos, s.place, s.inside, nodes.head, nodes.next, plan.depth, plan.region,
+            e.pos, e.source, e.target, e.turned, values, limit, base, full, self.late, self.width, self.names_at,
+            self.panel_at, self.update_at, *(names or [np.empty(0, s.order.dtype)] * 2), self.info, self.values, work,
+            tiny, scratch,
+        ]  # fmt: skip
+        return words, full, names
+
+    def _memory(self, plan: Plan) -> tuple[Array, Array, int]:
+        """Where the memory of each region begins and ends, four of each: panels, two stacks of updates, names."""
+        s, regions = self.symbolic, len(plan.subtrees) + 1
+        columns = np.diff(s.nodes.first).astype(np.int64)
+        height = columns + np.diff(s.row_pos)
+        sizes = np.zeros((regions, 4), np.int64)
+        sizes[:, 0] = np.bincount(plan.region, s.sizes(self.panels), regions)
+        sizes[:, 1:3] = plan.stacks.reshape(regions, 2)
+        sizes[:, 3] = np.bincount(plan.region, columns, regions)
+        widest = int((columns * height).max(initial=1))
+        if self.room > 1:
+            more = int(height.max(initial=0)) + 8
+            sizes = (self.room * sizes).astype(np.int64) + more * np.array([more, more, more, 1])
+            widest = int(self.room * widest) + more * more
+        ends = np.concatenate([np.zeros((1, 4), np.int64), np.cumsum(sizes, axis=0)])
+        ends[:, 2] += ends[-1, 1]
+        return ends[:-1].reshape(-1).copy(), ends[1:].reshape(-1).copy(), 1 if self.kind == "cholesky" else widest
+
+    def _front(self, front: int, state: Array, words: list[int], phases: dict[str, Any], full: Array) -> None:
+        """One front on all threads."""
+        state[0] = front
+        rows = int(np.diff(self.symbolic.row_pos[front : front + 2])[0])
+        phases["begin"].run(words)
+        if full[0]:
+            return
+        more = 1
+        while more:
+            phases["block"].run(words)
+            k, m, j, more = (int(state[i]) for i in (1, 2, 6, 7))
+            if self.kind == "cholesky":
+                _strips(phases["below"], words, m - j)
+            _strips(phases["trailing"], words, k - j)
+        phases["finish"].run(words)
+        if not full[0]:
+            _strips(phases["update"], words, rows)
+            phases["close"].run(words)
 
     @property
     def failed(self) -> int | None:
@@ -85,8 +160,13 @@ class Factors:
         """How many pivots were too small, and replaced."""
         return 0 if self.kind == "cholesky" else int(self.info.sum())
 
+    @property
+    def delayed(self) -> int:
+        """How often a column was handed to a parent."""
+        return int(self.late.sum())
+
     def solve(self, right: Array, trans: str = "N") -> Array:
-        """Solutions of right sides (n,) or, by columns, (n, c), in the order of elimination; in place."""
+        """Solutions of right sides (n,) or, by columns, (n, c), in the pivots' order; in place."""
         symmetric = self.kind != "lu"
         conjugated = self.scalar in REALS and trans == ("T" if symmetric else "H")
         if conjugated:
@@ -98,47 +178,49 @@ class Factors:
     def _substitute(
         self, x: Array, step: str, second: bool, uplo: str, op: str, diag: str, below: str
     ) -> None:  # fmt: skip
-        s = self.symbolic
-        n, c, count = s.n, 1 if x.ndim == 1 else x.shape[1], len(s.nodes.up)
-        executable, routines = substitution_kernel(step, scalar_of(s.order), self.scalar, c == 1)
+        s = self.layout
+        n, c, count = s.n, 1 if x.ndim == 1 else x.shape[1], len(s.width)
+        executable, routines = substitution_kernel(step, scalar_of(s.first), self.scalar, c == 1)
         if step == "blocks":
-            words = [s.nodes.first, s.panel_at, s.row_pos, self.values, self.sub, x.reshape(-1, order="F"), n, c, count]
+            words = [s.first, s.panel_at, s.row_pos, self.values, x.reshape(-1, order="F"), n, c, count]
         else:
             adjoint = {"H": "C" if self.scalar in REALS else "T"}
             letters = [ord(adjoint.get(w, w)) for w in (uplo, op, diag, below)]
+            side_at = s.side_at if second else s.panel_at + s.width
             words = [
-                s.nodes.first, s.row_pos, s.rows, s.panel_at, self.values, self.pivots, x.reshape(-1, order="F"), n, c,
-                count, int(s.nodes.below.max(initial=0)), int(self.kind != "cholesky" and uplo == "L"),
-                s.stored if second else 0, *letters, *routines,
+                s.first, s.row_pos, s.cols if second else s.rows, s.panel_at, side_at, self.values,
+                x.reshape(-1, order="F"), n, c, count, int(s.below.max(initial=0)), int(second), *letters, *routines,
             ]  # fmt: skip
         with one_thread():
-            executable.run_sized(s.stored * c, executable.pack(words))
+            executable.run_sized(self.values.size * c, executable.pack(words))
 
     def diagonal(self, panels: Array | None = None) -> Array:
-        """The diagonal of the triangular factor that has one other than ones, or of D, in the order of elimination.
+        """The diagonal of the triangular factor that has one other than ones, or of D, in the pivots' order.
 
         panels : others of the same structure
         """
-        s = self.symbolic
-        owner = s.owner
-        column = np.arange(s.n) - s.nodes.first[owner]
-        height = (np.diff(s.nodes.first) + s.nodes.below).astype(np.int64)
-        out: Array = (self.values if panels is None else panels)[s.panel_at[owner] + column * (height[owner] + 1)]
+        out: Array = (self.values if panels is None else panels)[self.layout.diagonal_at()]
         return out
 
     def slogdet(self) -> tuple[Any, Any]:
-        """(sign, logarithm of the absolute value) of the determinant of the ordered matrix."""
+        """(sign, logarithm of the absolute value) of the determinant of the ordered matrix, its rows in pivots' order.
+
+        That of LU is without the sign of its exchanges.
+        """
         d = self.diagonal()
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.kind == "cholesky":
                 return self.dtype.type(1), 2 * np.log(d.real).sum()
-            (paired,) = np.nonzero(self.sub) if self.kind == "ldl" else (np.zeros(0, int),)
-            if paired.size:
-                d[paired] = d[paired] * d[paired + 1] - np.abs(self.sub[paired]) ** 2
+            if self.kind == "ldl":
+                column, at = self.layout.beside_at()
+                beside = self.values[at]
+                paired, beside = column[beside != 0], beside[beside != 0]
+                d[paired] = d[paired] * d[paired + 1] - np.abs(beside) ** 2
                 d[paired + 1] = 1
             size = np.abs(d)
-            sign = np.prod(d / size)
-            if self.kind == "lu":
-                column = np.arange(self.symbolic.n) - self.symbolic.nodes.first[self.symbolic.owner]
-                sign = sign * (-1) ** (np.count_nonzero(self.pivots - 1 != column) % 2)
-            return self.dtype.type(sign), np.log(size).sum()
+            return self.dtype.type(np.prod(d / size)), np.log(size).sum()
+
+
+def _strips(executable: Any, words: list[int], extent: int) -> None:
+    if extent > 0:
+        pool.parallel(executable, words, range((extent + STRIP - 1) // STRIP + 1))

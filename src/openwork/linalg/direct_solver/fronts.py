@@ -1,261 +1,351 @@
 """Kernels of the numeric phase: supernodes in postorder, each a dense front, by BLAS and LAPACK.
 
-The front of supernode s has its columns and the rows below them. Its first columns, the panel, are factored where the
-factor is stored; what they subtract from the rest, the update, goes to a stack, from which the parent takes it:
+The front of supernode s has its columns, those that its children could not eliminate, and the rows below: m x k is its
+panel, by columns, k of them fully summed. What the e <= k pivots of the panel subtract from the rest goes to a stack,
+from which the parent takes it:
 
-    panel    m x k, by columns, at factor[panel_at[s]]: the matrix's elements and children's updates of these columns
-    update   r x r, r = m - k, at work[update_at[s]]: - L21 D L21^H or - L21 U12, and the rest of children's updates
+    panel    m x k at factor[panel_at[s]]: the matrix's elements and children's updates of these columns; m x e is kept
+    update   (m - e) x (m - e) at work[update_at[s]]: - L21 D L21^H or - L21 U12, and the rest of children's updates
 
-    cholesky   L L^H                                                       potrf
-    ldl        P L D L^H P^T, D of blocks of one and two rows              sytrf or hetrf, pivots within the columns
-    lu         P L U, U12 transposed in a second panel, `half` later       getrf, pivots within the columns
+    cholesky   L L^H
+    ldl        L D L^H, D of blocks of one and two rows, whose other element is above the diagonal, beside its rows
+    lu         L U, U12 transposed behind the panel
 
-Pivots that are smaller than `tiny` are replaced by it, with their sign, and counted. A kernel runs over a range of
-supernodes that holds all children that are not done, so that subtrees run in parallel.
+How pivots are found is in `pivoting`. Columns without one that is large enough, k - e of them, are delayed: they come
+first in the parent's front. A front is done by one kernel, "whole", which runs over a range of supernodes that holds
+all children that are not done, so that subtrees run in parallel; or, where it is large, by "begin", "block", "below",
+"trailing", "finish" and "update", of which all threads run strips of "below", "trailing" and "update".
 
 Source: I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse symmetric linear equations", ACM TOMS 9
-(1983); J. W. H. Liu, "The multifrontal method for sparse matrix solution", SIAM Review 34 (1992); static pivots: X. S.
-Li, J. W. Demmel, "SuperLU_DIST", ACM TOMS 29 (2003); O. Schenk, K. Gaertner, "On fast factorization pivoting methods
-for sparse symmetric indefinite systems", ETNA 23 (2006).
+(1983); J. W. H. Liu, "The multifrontal method for sparse matrix solution", SIAM Review 34 (1992).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...ir.text import inlined
 from .blas import address, char
 from .graph import compiled
+from .pivoting import PIVOTING, ROUTINES
 
-__all__ = ["CHARACTERS", "REALS", "factor_kernel"]
+__all__ = ["CHARACTERS", "PHASES", "REALS", "STRIP", "FrontKernels", "front_kernels"]
 
 REALS = {"c64": "f32", "c128": "f64"}
+STRIP = 96
+"""Columns, or rows, that a thread takes at a time."""
+PHASES = ("whole", "begin", "block", "below", "trailing", "finish", "update", "close")
 
-_HEAD = """
+_BEGIN = """
 f = i64(first[s])
-k = i64(first[s + 1]) - f
+k0 = i64(first[s + 1]) - f
 r = row_pos[s + 1] - row_pos[s]
+m0 = k0 + r
+zone = 4 * i64(region[s])
+delayed: i64 = 0
+born: i64 = i64(head[s])
+while born >= 0:
+    delayed += late[born]
+    born = i64(next[born])
+k = k0 + delayed
 m = k + r
-panel = panel_at[s]
-"""
-
-_ASSEMBLE = """
-for e in range(0, m * k):
+panel = top[zone]
+names = top[zone + 3]
+if panel + ROOM > limit[zone] or names + k > limit[zone + 3] or m * k > scratch:
+    full[region[s]] = 1
+    return 0
+panel_at[s] = panel
+names_at[s] = names
+NAMES
+for e in range(0, ROOM):
     factor[panel + e] = T(0.0)
 for e in range(entry_pos[s], entry_pos[s + 1]):
+    to: i64 = target[e]
+    if delayed > 0:
+        MOVED
     a = T(values[source[e]])
     if turned[e]:
-        factor[panel + target[e]] = factor[panel + target[e]] + CONJ(a)
+        factor[panel + to] = factor[panel + to] + CONJ(a)
     else:
-        factor[panel + target[e]] = factor[panel + target[e]] + a
-"""
-
-_FROM_CHILDREN = """
+        factor[panel + to] = factor[panel + to] + a
+off: i64 = 0
 c: i64 = i64(head[s])
 while c >= 0:
-    q = row_pos[c]
-    rc = row_pos[c + 1] - q
+    d = late[c]
+    q = row_pos[c] - d
+    mc = d + row_pos[c + 1] - row_pos[c]
     from_ = update_at[c]
-    for t in range(0, i64(inside[c])):
-        to = panel + i64(place[q + t]) * m
-        for i in range(FIRST, rc): # novector
-            factor[to + place[q + i]] = factor[to + place[q + i]] + work[from_ + t * rc + i]
+    for t in range(0, d + i64(inside[c])):
+        column: i64 = off + t
+        if t >= d:
+            column = delayed + i64(place[q + t])
+        to = panel + column * m
+        for i in range(LEAST, d):
+            factor[to + off + i] = factor[to + off + i] + work[from_ + t * mc + i]
+        for i in range(max(LEAST, d), mc): # novector
+            factor[to + delayed + place[q + i]] = factor[to + delayed + place[q + i]] + work[from_ + t * mc + i]
     ABOVE
+    off += d
     c = i64(next[c])
 """
 
+_MOVED = """
+j0 = to // m0
+to = to + delayed + delayed * m + j0 * delayed
+"""
+
+_MOVED_LU = """
+if to < m0 * k0:
+    j0 = to // m0
+    to = to + delayed + delayed * m + j0 * delayed
+else:
+    to = to - m0 * k0 + m * k + delayed * r
+"""
+
 _ABOVE = """
-for t in range(i64(inside[c]), rc):
-    to = half + panel + i64(place[q + t])
-    for i in range(0, i64(inside[c])): # novector
-        factor[to + i64(place[q + i]) * m] = factor[to + i64(place[q + i]) * m] + work[from_ + t * rc + i]
+for t in range(d + i64(inside[c]), mc):
+    to = panel + m * k + i64(place[q + t]) - k0
+    for i in range(0, d):
+        factor[to + (off + i) * r] = factor[to + (off + i) * r] + work[from_ + t * mc + i]
+    for i in range(d, d + i64(inside[c])): # novector
+        at = to + (delayed + i64(place[q + i])) * r
+        factor[at] = factor[at] + work[from_ + t * mc + i]
 """
 
-_TO_UPDATE = """
-d: i64 = i64(head[s])
-while d >= 0:
-    q = row_pos[d]
-    rc = row_pos[d + 1] - q
-    from_ = update_at[d]
-    for t in range(i64(inside[d]), rc):
-        to = update + (i64(place[q + t]) - k) * r - k
-        for i in range(BEGIN, rc): # novector
-            work[to + place[q + i]] = work[to + place[q + i]] + work[from_ + t * rc + i]
-    d = i64(next[d])
+_NAMES = """
+for t in range(0, k0):
+    NAME[names + delayed + t] = f + t
+shift: i64 = 0
+older: i64 = i64(head[s])
+while older >= 0:
+    for t in range(0, late[older]):
+        NAME[names + shift + t] = NAME[names_at[older] + width[older] + t]
+    shift += late[older]
+    older = i64(next[older])
 """
 
-_STRUCTURE = """first: I[const], row_pos: i64[const], place: I[const], inside: I[const], head: I[const],
-        next: I[const], panel_at: i64[const], update_at: i64[const], entry_pos: i64[const], source: i64[const],
-        target: i64[const], turned: bool[const], values: S[const]"""
-
-_CHOLESKY = """
-def cholesky(lo: i64, hi: i64, STRUCTURE, factor: T[mut], work: T[mut], info: i32[mut], potrf: i64, trsm: i64,
-             herk: i64):
-    for s in range(lo, hi):
-        HEAD
-        ASSEMBLE
-        FROM_CHILDREN
-        call(potrf, LOWER, i32(k), factor[panel], i32(m), info[s])
-        if r > 0:
-            update = update_at[s]
-            call(trsm, RIGHT, LOWER, ADJOINT, NONUNIT, i32(r), i32(k), T(1.0), factor[panel], i32(m),
-                 factor[panel + k], i32(m))
-            call(herk, LOWER, PLAIN, i32(r), i32(k), R(-1.0), factor[panel + k], i32(m), R(0.0), work[update], i32(r))
-            TO_UPDATE
+_FINISH = """
+own = zone + 1 + (i64(depth[s]) & 1)
+update = top[own]
+e = j + 0
+l = k - e
+mu = l + r
+if update + mu * mu > limit[own]:
+    full[region[s]] = 1
+    return 0
+width[s] = e
+late[s] = l
+update_at[s] = update
+top[own] = update + mu * mu
+for t in range(0, l):
+    for i in range(FIRST, mu):
+        work[update + t * mu + i] = factor[panel + (e + t) * m + e + i]
 """
 
-_LDL = """
-def ldl(lo: i64, hi: i64, STRUCTURE, factor: T[mut], work: T[mut], info: i32[mut], pivots: i32[mut], sub: T[mut],
-        tiny: R, widest: i64, largest: i64, hetrf: i64, syconv: i64, trsm: i64, gemm: i64):
-    buffer: T[64 * widest] = empty
-    scaled: T[largest] = empty
+_CHILDREN = """
+g: i64 = i64(head[s])
+while g >= 0:
+    d = late[g]
+    q = row_pos[g] - d
+    mc = d + row_pos[g + 1] - row_pos[g]
+    from_ = update_at[g]
+    for t in range(d + i64(inside[g]), mc):
+        y = i64(place[q + t]) - k0
+        if y >= c0 and y < c1:
+            to = update + (l + y) * mu + l - k0
+            for i in range(BEGIN, mc): # novector
+                work[to + place[q + i]] = work[to + place[q + i]] + work[from_ + t * mc + i]
+    g = i64(next[g])
+"""
+
+_CLOSE = """
+top[zone] = panel + e * (m + U_ROWS)
+top[zone + 3] = names + k
+COMPACT
+other = zone + 2 - (i64(depth[s]) & 1)
+gone: i64 = i64(head[s])
+while gone >= 0:
+    if region[gone] == region[s]:
+        top[other] = min(top[other], update_at[gone])
+    gone = i64(next[gone])
+"""
+
+_COMPACT = """
+if l > 0:
+    for i in range(0, e):
+        for t in range(0, l):
+            w[i * mu + t] = factor[panel + (e + t) * m + i]
+        for t in range(0, r):
+            w[i * mu + l + t] = factor[panel + m * k + i * r + t]
+    for i in range(0, e * mu):
+        factor[panel + m * e + i] = w[i]
+"""
+
+_PARAMETERS = """lo: i64, hi: i64, first: I[const], up: I[const], row_pos: i64[const], place: I[const],
+        inside: I[const], head: I[const], next: I[const], depth: I[const], region: I[const], entry_pos: i64[const],
+        source: i64[const], target: i64[const], turned: bool[const], values: S[const], limit: i64[const],
+        top: i64[mut], full: i64[mut], late: i64[mut], width: i64[mut], names_at: i64[mut], panel_at: i64[mut],
+        update_at: i64[mut], row_name: I[mut], col_name: I[mut], info: i32[mut], factor: T[mut], work: T[mut],
+        tiny: R, scratch: i64, nb: i64"""
+
+_WHOLE = """
+def whole(PARAMETERS, ADDRESSES):
+    w: T[scratch] = empty
+    x: T[64] = empty
     status: i32[1] = empty
     for s in range(lo, hi):
-        HEAD
-        ASSEMBLE
-        FROM_CHILDREN
-        call(hetrf, LOWER, i32(k), factor[panel], i32(m), pivots[f], buffer[0], i32(64 * widest), status[0])
-        call(syconv, LOWER, CONVERT, i32(k), factor[panel], i32(m), pivots[f], sub[f], status[0])
-        replaced: i64 = 0
-        u: i64 = 0
-        while u < k:
-            if pivots[f + u] > 0:
-                sub[f + u] = T(0.0)
-                d = REAL(factor[panel + u * m + u])
-                SMALL
-                u += 1
-            else:
-                pivots[f + u + 1] = 0 - pivots[f + u]
-                pivots[f + u] = u + 1
-                sub[f + u + 1] = T(0.0)
-                u += 2
-        info[s] = replaced
-        if r > 0:
-            update = update_at[s]
-            SWAP
-            call(trsm, RIGHT, LOWER, ADJOINT, UNIT, i32(r), i32(k), T(1.0), factor[panel], i32(m), factor[panel + k],
-                 i32(m))
-            DIVIDE
-            for b in range(0, r, 96):
-                call(gemm, PLAIN, ADJOINT, i32(r - b), i32(min(96, r - b)), i32(k), T(-1.0), scaled[b], i32(r),
-                     factor[panel + k + b], i32(m), T(0.0), work[update + b * r + b], i32(r))
-            TO_UPDATE
+        OPEN
+        b: i64 = 0
+        j: i64 = 0
+        more: i64 = 1
+        while more == 1:
+            PIVOTS
+            if m > j:
+                c0 = 0 * m
+                c1 = m - j
+                BELOW
+            for c0 in range(0, k - j, STRIP):
+                c1 = min(c0 + STRIP, k - j)
+                TRAILING
+            b = j + 0
+        FINISH
+        for c0 in range(0, r, STRIP):
+            c1 = min(c0 + STRIP, r)
+            UPDATE
+            CHILDREN
+        CLOSE
 """
 
-_SMALL = """
-if not (abs(d) >= tiny):
-    factor[panel + u * m + u] = T(tiny)
-    if d < R(0.0):
-        factor[panel + u * m + u] = T(R(0.0) - tiny)
-    replaced += 1
+_STATE = """
+s = state[0]
+k = state[1]
+m = state[2]
+panel = state[3]
+delayed = state[4]
+r = row_pos[s + 1] - row_pos[s]
+k0 = i64(first[s + 1]) - i64(first[s])
+zone = 4 * i64(region[s])
+names = names_at[s]
 """
 
-_SWAP = """
-for j in range(0, k):
-    p = i64(pivots[f + j]) - 1
-    if p != j:
-        for i in range(0, r):
-            a = factor[SIDE + panel + k + j * m + i]
-            factor[SIDE + panel + k + j * m + i] = factor[SIDE + panel + k + p * m + i]
-            factor[SIDE + panel + k + p * m + i] = a
-"""
-
-_DIVIDE = """
-for j in range(0, k):
-    for i in range(0, r):
-        scaled[j * r + i] = factor[panel + k + j * m + i]
-j: i64 = 0
-while j < k:
-    x = panel + k + j * m
-    d = factor[panel + j * m + j]
-    e = sub[f + j]
-    if e == T(0.0):
-        for i in range(0, r):
-            factor[x + i] = factor[x + i] / d
-        j += 1
-    else:
-        g = factor[panel + (j + 1) * m + j + 1]
-        # divided by e first, as LAPACK's sytrs does: the determinant of a block is that of numbers of one size
-        y = d / CONJ(e)
-        v = g / e
-        t = y * v - T(1.0)
-        for i in range(0, r):
-            a = factor[x + i]
-            b = factor[x + m + i]
-            factor[x + i] = (a / CONJ(e) * v - b / CONJ(e)) / t
-            factor[x + m + i] = (b / e * y - a / e) / t
-        j += 2
-"""
-
-_LU = """
-def lu(lo: i64, hi: i64, STRUCTURE, factor: T[mut], work: T[mut], info: i32[mut], pivots: i32[mut], tiny: R, half: i64,
-       getrf: i64, trsm: i64, gemm: i64):
+_PARTS = {
+    "begin": """
+def begin(PARAMETERS, state: i64[mut], w: T[mut], ADDRESSES):
+    s = state[0]
+    OPEN
+    state[1] = k
+    state[2] = m
+    state[3] = panel
+    state[4] = delayed
+    state[5] = 0
+    state[6] = 0
+""",
+    "block": """
+def block(PARAMETERS, state: i64[mut], w: T[mut], ADDRESSES):
+    x: T[64] = empty
     status: i32[1] = empty
-    for s in range(lo, hi):
-        HEAD
-        ASSEMBLE
-        for j in range(0, k):
-            for i in range(k, m):
-                factor[half + panel + j * m + i] = T(0.0)
-        ENTRIES
-        FROM_CHILDREN
-        call(getrf, i32(k), i32(k), factor[panel], i32(m), pivots[f], status[0])
-        replaced: i64 = 0
-        for j in range(0, k):
-            d = abs(factor[panel + j * m + j])
-            if not (d >= tiny):
-                if d > R(0.0):
-                    factor[panel + j * m + j] = factor[panel + j * m + j] * T(tiny / d)
-                else:
-                    factor[panel + j * m + j] = T(tiny)
-                replaced += 1
-        info[s] = replaced
-        if r > 0:
-            update = update_at[s]
-            call(trsm, RIGHT, UPPER, PLAIN, NONUNIT, i32(r), i32(k), T(1.0), factor[panel], i32(m), factor[panel + k],
-                 i32(m))
-            SWAP
-            call(trsm, RIGHT, LOWER, TRANSPOSED, UNIT, i32(r), i32(k), T(1.0), factor[panel], i32(m),
-                 factor[half + panel + k], i32(m))
-            call(gemm, PLAIN, TRANSPOSED, i32(r), i32(r), i32(k), T(-1.0), factor[panel + k], i32(m),
-                 factor[half + panel + k], i32(m), T(0.0), work[update], i32(r))
-            TO_UPDATE
-"""
+    STATE
+    b: i64 = state[6]
+    j: i64 = state[6]
+    more: i64 = 1
+    PIVOTS
+    state[5] = b
+    state[6] = j
+    state[7] = more
+""",
+    "below": """
+def below(PARAMETERS, state: i64[mut], w: T[mut], ADDRESSES):
+    STATE
+    b = state[5]
+    j = state[6]
+    for strip in range(lo, hi):
+        c0 = strip * STRIP
+        c1 = min(c0 + STRIP, m - j)
+        BELOW
+""",
+    "trailing": """
+def trailing(PARAMETERS, state: i64[mut], w: T[mut], ADDRESSES):
+    STATE
+    b = state[5]
+    j = state[6]
+    for strip in range(lo, hi):
+        c0 = strip * STRIP
+        c1 = min(c0 + STRIP, k - j)
+        TRAILING
+""",
+    "finish": """
+def finish(PARAMETERS, state: i64[mut], w: T[mut], ADDRESSES):
+    STATE
+    j = state[6]
+    FINISH
+""",
+    "update": """
+def update(PARAMETERS, state: i64[mut], w: T[mut], ADDRESSES):
+    STATE
+    e = width[s]
+    l = late[s]
+    mu = l + r
+    update = update_at[s]
+    for strip in range(lo, hi):
+        c0 = strip * STRIP
+        c1 = min(c0 + STRIP, r)
+        UPDATE
+        CHILDREN
+""",
+    "close": """
+def close(PARAMETERS, state: i64[mut], w: T[mut], ADDRESSES):
+    STATE
+    e = width[s]
+    l = late[s]
+    mu = l + r
+    CLOSE
+""",
+    "whole": _WHOLE,
+}
 
 CHARACTERS = {
     "LOWER": char("L"), "UPPER": char("U"), "RIGHT": char("R"), "LEFT": char("L"), "PLAIN": char("N"),
     "NONUNIT": char("N"), "UNIT": char("U"), "TRANSPOSED": char("T"), "CONVERT": char("C"),
 }  # fmt: skip
-_SYMMETRIC = {
-    "HEAD": _HEAD, "ASSEMBLE": _ASSEMBLE, "FROM_CHILDREN": _FROM_CHILDREN, "TO_UPDATE": _TO_UPDATE, "SMALL": _SMALL,
-    "SWAP": _SWAP.replace("SIDE", "0"), "DIVIDE": _DIVIDE, "ABOVE": "pass",
-}  # fmt: skip
-_ZERO, _ADD = _ASSEMBLE.split("for e in range(entry_pos", 1)
-_UNSYMMETRIC = {
-    **_SYMMETRIC, "ASSEMBLE": _ZERO, "ENTRIES": "for e in range(entry_pos" + _ADD.replace("CONJ(a)", "a"),
-    "SWAP": _SWAP.replace("SIDE", "half"), "ABOVE": _ABOVE,
-}  # fmt: skip
-_TEXTS = {
-    "cholesky": (_CHOLESKY, ("potrf", "trsm", "herk")),
-    "ldl": (_LDL, ("hetrf", "syconv", "trsm", "gemm")),
-    "lu": (_LU, ("getrf", "trsm", "gemm")),
-}
 
 
-def factor_kernel(kind: str, index: str, scalar: str, stored: str) -> tuple[Any, list[int]]:
-    """The kernel of a kind of factors, and the addresses of the routines that are its last parameters.
+class FrontKernels(NamedTuple):
+    """The kernels of a kind of factors by phase, and the addresses of the routines that are their last parameters."""
+
+    phases: dict[str, Any]
+    routines: list[int]
+
+
+def front_kernels(kind: str, index: str, scalar: str, stored: str) -> FrontKernels:
+    """The kernels of a kind of factors.
 
     scalar : the type of the factors; stored : that of the matrix's values
     """
-    text, routines = _TEXTS[kind]
-    text = inlined(text, _UNSYMMETRIC if kind == "lu" else _SYMMETRIC).replace("STRUCTURE", _STRUCTURE)
-    is_complex = scalar in REALS
+    is_complex, two = scalar in REALS, kind == "lu"
+    names = {"cholesky": "pass", "ldl": _NAMES.replace("NAME[", "row_name["),
+             "lu": _NAMES.replace("NAME[", "row_name[") + _NAMES.replace("NAME[", "col_name[")
+             .replace("shift", "aside").replace("older", "former")}  # fmt: skip
+    pieces = {
+        "STATE": _STATE, "OPEN": _BEGIN, "PIVOTS": PIVOTING[kind]["block"], "BELOW": PIVOTING[kind]["below"],
+        "TRAILING": PIVOTING[kind]["trailing"], "FINISH": _FINISH, "UPDATE": PIVOTING[kind]["update"],
+        "CHILDREN": _CHILDREN, "CLOSE": _CLOSE, "NAMES": names[kind], "MOVED": _MOVED_LU if two else _MOVED,
+        "ABOVE": _ABOVE if two else "pass", "COMPACT": _COMPACT if two else "pass", **PIVOTING[kind]["parts"],
+    }  # fmt: skip
     words = {
         **CHARACTERS, "ADJOINT": char("C" if is_complex else "T"), "CONJ": "conj" if is_complex else "",
-        "REAL": "real" if is_complex else "", "FIRST": "0" if kind == "lu" else "t",
-        "BEGIN": "i64(inside[d])" if kind == "lu" else "t",
+        "REAL": "real" if is_complex else "", "LEAST": "0" if two else "t", "FIRST": "0" if two else "t",
+        "BEGIN": "d + i64(inside[g])" if two else "t", "ROOM": "(m * k + r * k)" if two else "m * k",
+        "U_ROWS": "mu" if two else "0", "STRIP": str(STRIP),
     }  # fmt: skip
-    for word, new in words.items():
-        text = text.replace(word, new)
     types = (("I", index), ("T", scalar), ("S", stored), ("R", REALS.get(scalar, scalar)))
-    return compiled(text, *types), [address(name, scalar) for name in routines]
+    routines = ROUTINES[kind]
+    addresses = ", ".join(f"{name}: i64" for name in routines)
+    out = {}
+    for phase in PHASES:
+        text = inlined(_PARTS[phase], pieces).replace("PARAMETERS", _PARAMETERS).replace("ADDRESSES", addresses)
+        for word, new in words.items():
+            text = text.replace(word, new)
+        if kind == "cholesky":
+            text = text.replace("m * k > scratch", "scratch < 0")
+        out[phase] = compiled(text, *types)
+    return FrontKernels(out, [address(name, scalar) for name in routines])

@@ -21,6 +21,7 @@ from .blas import address, one_thread
 from .factors import Factors
 from .fronts import CHARACTERS, REALS
 from .graph import compiled
+from .layout import Layout
 
 __all__ = ["SelectedInverse", "selected_inverse"]
 
@@ -43,7 +44,7 @@ def chain(up: I[const], first: I[const], row_pos: i64[const], at: i64[mut], coun
 
 _TEXT = """
 def selected_inverse(first: I[const], up: I[const], row_pos: i64[const], place: I[const], panel_at: i64[const],
-                     factor: T[const], pivots: i32[const], sub: T[const], at: i64[const], z: T[mut], out: T[mut],
+                     factor: T[const], at: i64[const], z: T[mut], out: T[mut],
                      count: i64, widest: i64, largest: i64, trsm: i64, gemm: i64):
     b: T[widest * widest] = empty
     y: T[widest * widest] = empty
@@ -55,6 +56,7 @@ def selected_inverse(first: I[const], up: I[const], row_pos: i64[const], place: 
         q = row_pos[s]
         r = row_pos[s + 1] - q
         m = k + r
+        edge = max(k, 1)
         panel = panel_at[s]
         front = at[s]
         if r > 0:
@@ -68,20 +70,19 @@ def selected_inverse(first: I[const], up: I[const], row_pos: i64[const], place: 
             b[e] = T(0.0)
         for j in range(0, k):
             b[j * k + j] = T(1.0)
-        call(trsm, LEFT, LOWER, PLAIN, DIAGONAL, i32(k), i32(k), T(1.0), factor[panel], i32(m), b[0], i32(k))
+        call(trsm, LEFT, LOWER, PLAIN, DIAGONAL, i32(k), i32(k), T(1.0), factor[panel], i32(m), b[0], i32(edge))
         for e in range(0, k * k):
             y[e] = b[e]
         DIVIDE
-        call(gemm, ADJOINT, PLAIN, i32(k), i32(k), i32(k), T(1.0), b[0], i32(k), y[0], i32(k), T(0.0), z[front],
+        call(gemm, ADJOINT, PLAIN, i32(k), i32(k), i32(k), T(1.0), b[0], i32(edge), y[0], i32(edge), T(0.0), z[front],
              i32(m))
         if r > 0:
-            call(gemm, PLAIN, PLAIN, i32(r), i32(k), i32(k), T(1.0), factor[panel + k], i32(m), b[0], i32(k), T(0.0),
+            call(gemm, PLAIN, PLAIN, i32(r), i32(k), i32(k), T(1.0), factor[panel + k], i32(m), b[0], i32(edge), T(0.0),
                  x[0], i32(r))
             call(gemm, PLAIN, PLAIN, i32(r), i32(k), i32(r), T(-1.0), z[front + k * m + k], i32(m), x[0], i32(r),
                  T(0.0), z[front + k], i32(m))
             call(gemm, ADJOINT, PLAIN, i32(k), i32(k), i32(r), T(-1.0), x[0], i32(r), z[front + k], i32(m), T(1.0),
                  z[front], i32(m))
-        EXCHANGE
         for j in range(0, k):
             for i in range(0, r):
                 z[front + (k + i) * m + j] = CONJ(z[front + j * m + k + i])
@@ -93,7 +94,9 @@ _DIVIDE = """
 o: i64 = 0
 while o < k:
     d = factor[panel + o * m + o]
-    e = sub[f + o]
+    e: T = T(0.0)
+    if o + 1 < k:
+        e = factor[panel + (o + 1) * m + o]
     if e == T(0.0):
         for c in range(0, k):
             y[c * k + o] = y[c * k + o] / d
@@ -110,21 +113,6 @@ while o < k:
         o += 2
 """
 
-_EXCHANGE = """
-for l in range(0, k):
-    c = k - 1 - l
-    p = i64(pivots[f + c]) - 1
-    if p != c:
-        for i in range(0, k):
-            a = z[front + i * m + c]
-            z[front + i * m + c] = z[front + i * m + p]
-            z[front + i * m + p] = a
-        for i in range(0, m):
-            a = z[front + c * m + i]
-            z[front + c * m + i] = z[front + p * m + i]
-            z[front + p * m + i] = a
-"""
-
 
 class SelectedInverse:
     """The inverse of an ordered matrix in the panels of its factor."""
@@ -134,33 +122,33 @@ class SelectedInverse:
 
     def diagonal(self) -> Array:
         """Its diagonal, in the order of the matrix."""
-        s = self.factors.symbolic
-        out = np.empty(s.n, self.values.dtype)
-        out[s.order] = self.factors.diagonal(self.values)
+        layout = self.factors.layout
+        out = np.empty(layout.n, self.values.dtype)
+        out[_order(layout)] = self.factors.diagonal(self.values)
         return out
 
     def at(self, row: Array, col: Array) -> Array:
         """Its elements at coordinates that the matrix stores."""
-        s = self.factors.symbolic
-        e = s.entries(row, col, 0)
-        home = np.repeat(np.arange(len(e.pos) - 1), np.diff(e.pos))
-        found = self.values[s.panel_at[home] + e.target]
-        out = np.empty(len(row), self.values.dtype)
-        out[e.source] = np.where(e.turned, np.conj(found), found)
-        return out
+        layout = self.factors.layout
+        place, turned = layout.places_of(layout.symbolic.rank[row], layout.symbolic.rank[col])
+        found = self.values[place]
+        return np.where(turned, np.conj(found), found)
+
+
+def _order(layout: Layout) -> Array:
+    order: Array = layout.symbolic.order
+    return order if layout.row_order is None else order[layout.row_order]
 
 
 def selected_inverse(factors: Factors) -> SelectedInverse:
     """The selected inverse of factors of kind "cholesky" or "ldl"."""
-    s, scalar = factors.symbolic, factors.scalar
-    count, index = len(s.nodes.up), scalar_of(s.order)
+    s, scalar = factors.layout, factors.scalar
+    count, index, up = len(s.width), scalar_of(s.first), s.symbolic.nodes.up
     at = np.zeros(count + 1, np.int64)
     executable = compiled(_CHAIN, ("I", index))
-    executable.run(executable.pack([s.nodes.up, s.nodes.first, s.row_pos, at, count]))
+    executable.run(executable.pack([up, s.first, s.row_pos, at, count]))
     indefinite = factors.kind == "ldl"
-    text = inlined(
-        _TEXT, {"DIVIDE": _DIVIDE if indefinite else "pass", "EXCHANGE": _EXCHANGE if indefinite else "pass"}
-    )
+    text = inlined(_TEXT, {"DIVIDE": _DIVIDE if indefinite else "pass"})
     is_complex = scalar in REALS
     words = {
         **CHARACTERS, "DIAGONAL": CHARACTERS["UNIT" if indefinite else "NONUNIT"],
@@ -169,13 +157,12 @@ def selected_inverse(factors: Factors) -> SelectedInverse:
     for word, new in words.items():
         text = text.replace(word, new)
     executable = compiled(text, ("I", index), ("T", scalar))
-    width, below = np.diff(s.nodes.first).astype(np.int64), s.nodes.below.astype(np.int64)
-    out = np.empty(s.stored, factors.dtype)
+    out = np.empty(factors.values.size, factors.dtype)
     args = [
-        s.nodes.first, s.nodes.up, s.row_pos, s.place, s.panel_at, factors.values, factors.pivots, factors.sub, at,
-        np.empty(at[-1], factors.dtype), out, count, int(width.max(initial=1)), int((width * below).max(initial=1)),
-        address("trsm", scalar), address("gemm", scalar),
+        s.first, up, s.row_pos, s.parent_places, s.panel_at, factors.values, at, np.empty(at[-1], factors.dtype), out,
+        count, int(s.width.max(initial=1)), int((s.width * s.below).max(initial=1)), address("trsm", scalar),
+        address("gemm", scalar),
     ]  # fmt: skip
     with one_thread():
-        executable.run_sized(s.stored * 16, executable.pack(args))
+        executable.run_sized(factors.values.size * 16, executable.pack(args))
     return SelectedInverse(factors, out)

@@ -80,7 +80,11 @@ class Multifrontal:
     @property
     def nse(self) -> int:
         """Elements of the factors."""
-        return self.symbolic.nse * (2 if self.kind == "lu" else 1)
+        count = self.symbolic.nse
+        if self.factors.delayed:
+            layout = self.factors.layout
+            count = int((layout.width * (layout.width + 1) // 2 + layout.width * layout.below).sum())
+        return count * (2 if self.kind == "lu" else 1)
 
     def factor(self, rows: Rows) -> None:
         """The numeric phase. Raises LinAlgError, with the row, where Cholesky's finds the matrix not definite."""
@@ -92,7 +96,7 @@ class Multifrontal:
                 r, c = equilibrated(rows, self.kind == "ldl")
                 self.scales = Scales(r, c, None)
             values = values * (self.scales.row[self.row] * self.scales.col[self.col]).astype(values.real.dtype)
-            tiny = float(np.sqrt(np.finfo(numpy_dtype(self.scalar)).eps)) * float(np.abs(values).max(initial=0.0))
+            tiny = float(np.finfo(numpy_dtype(self.scalar)).eps) * float(np.abs(values).max(initial=0.0))
         self.factors.factor(values, tiny)
         failed = self.factors.failed
         if failed is not None:
@@ -109,28 +113,32 @@ class Multifrontal:
 
     def suspect(self) -> int:
         """The row of the first pivot that was replaced, else of the smallest."""
-        d = np.abs(self.factors.diagonal())
-        bad = np.flatnonzero(self.factors.info)
-        column = int(self.symbolic.nodes.first[bad[0]]) if bad.size else int(np.argmin(d))
+        layout, d = self.factors.layout, np.abs(self.factors.diagonal())
+        (bad,) = np.nonzero(self.factors.info)
+        column = int(np.argmin(d))
         if bad.size:
-            s = int(bad[0])
-            lo, hi = self.symbolic.nodes.first[s], self.symbolic.nodes.first[s + 1]
+            hi = int(layout.first[bad[0] + 1])
+            lo = hi - int(layout.width[bad[0]])
             column = int(lo + np.argmin(d[lo:hi]))
-        row = int(self.symbolic.order[column])
+        return int(self._places()[0][column])
+
+    def _places(self) -> tuple[Array, Array]:
+        """The row and the column of each pivot."""
+        layout, order = self.factors.layout, self.symbolic.order
+        row = order if layout.row_order is None else order[layout.row_order]
+        col = order if layout.col_order is None else order[layout.col_order]
         match = self.scales.match if self.scales is not None else None
-        return row if match is None else int(match[row])
+        return row if match is None else match[row], col
 
     def solve(self, right: Array, trans: str) -> Array:
         """Solutions of right sides (n, c) with the rows, their transpose or adjoint; a new array."""
-        order = self.symbolic.order
-        enter = leave = order
+        enter, leave = self._places()
         before: Array | None = None
         after: Array | None = None
         if self.scales is not None:
-            before, after, match = self.scales
-            enter = order if match is None else match[order]
-            if trans != "N":
-                before, after, enter, leave = after, before, leave, enter
+            before, after, _ = self.scales
+        if trans != "N":
+            before, after, enter, leave = after, before, leave, enter
         real = self.factors.dtype.type(0).real.dtype
         x = right if before is None else right * before[:, None].astype(real)
         x = np.asfortranarray(x[enter], self.factors.dtype)
@@ -156,8 +164,11 @@ class Multifrontal:
         sign, size = self.factors.slogdet()
         if self.scales is not None:
             size = size - np.log(self.scales.row).sum() - np.log(self.scales.col).sum()
-            if self.scales.match is not None:
-                sign = sign * parity(self.scales.match)
+        if self.kind == "lu":
+            row, col = self._places()
+            permutation = np.empty_like(row)
+            permutation[col] = row
+            sign = sign * parity(permutation)
         return sign, size
 
 

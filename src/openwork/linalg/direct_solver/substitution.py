@@ -1,7 +1,7 @@
 """Kernels that solve with the panels of a factor: forward over the supernodes, backward, and with blocks of D.
 
-Right sides are columns, n x c, in the order of elimination. `off` is where the rows below are: in the panel, or in the
-second one of LU; letters (as BLAS's uplo, trans, diag) say which triangle and whether it is transposed.
+Right sides are columns, n x c, in the pivots' order. `side_at` says where the rows below are: in the panel, or, where
+`second`, in that of U; letters (as BLAS's uplo, trans, diag) say which triangle and whether it is transposed.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ q = row_pos[s]
 r = row_pos[s + 1] - q
 m = k + r
 panel = panel_at[s]
+side = side_at[s]
+height = m - second * k
 """
 
-_PARAMETERS = """first: I[const], row_pos: i64[const], rows: I[const], panel_at: i64[const], factor: T[const],
-        pivots: i32[const], x: T[mut], n: i64, c: i64, count: i64, tallest: i64, swaps: i64, off: i64, uplo: i8,
-        op: i8, diag: i8, below: i8, triangle: i64, rectangle: i64"""
+_PARAMETERS = """first: I[const], row_pos: i64[const], rows: I[const], panel_at: i64[const], side_at: i64[const],
+        factor: T[const], x: T[mut], n: i64, c: i64, count: i64, tallest: i64, second: i64, uplo: i8, op: i8, diag: i8,
+        below: i8, triangle: i64, rectangle: i64"""
 
 _FORWARD = """
 def forward(PARAMETERS):
     w: T[tallest * c] = empty
     for s in range(0, count):
         HEAD
-        if swaps == 1:
-            for j in range(0, k):
-                SWAP
         TRIANGLE
-        if r > 0:
+        if r > 0 and k > 0:
             BELOW
             for b in range(0, c):
                 for i in range(0, r): # novector
@@ -50,30 +49,17 @@ def backward(PARAMETERS):
     for t in range(0, count):
         s = count - 1 - t
         HEAD
-        if r > 0:
+        if r > 0 and k > 0:
             for b in range(0, c):
                 for i in range(0, r): # novector
                     w[b * r + i] = x[b * n + rows[q + i]]
             BELOW
         TRIANGLE
-        if swaps == 1:
-            for u in range(0, k):
-                j = k - 1 - u
-                SWAP
-"""
-
-_SWAP = """
-p = i64(pivots[f + j]) - 1
-if p != j:
-    for b in range(0, c):
-        a = x[b * n + f + j]
-        x[b * n + f + j] = x[b * n + f + p]
-        x[b * n + f + p] = a
 """
 
 _BLOCKS = """
-def blocks(first: I[const], panel_at: i64[const], row_pos: i64[const], factor: T[const], sub: T[const], x: T[mut],
-           n: i64, c: i64, count: i64):
+def blocks(first: I[const], panel_at: i64[const], row_pos: i64[const], factor: T[const], x: T[mut], n: i64, c: i64,
+           count: i64):
     for s in range(0, count):
         f = i64(first[s])
         k = i64(first[s + 1]) - f
@@ -81,7 +67,9 @@ def blocks(first: I[const], panel_at: i64[const], row_pos: i64[const], factor: T
         j: i64 = 0
         while j < k:
             d = factor[panel_at[s] + j * m + j]
-            e = sub[f + j]
+            e: T = T(0.0)
+            if j + 1 < k:
+                e = factor[panel_at[s] + (j + 1) * m + j]
             if e == T(0.0):
                 for b in range(0, c):
                     x[b * n + f + j] = x[b * n + f + j] / d
@@ -101,17 +89,17 @@ def blocks(first: I[const], panel_at: i64[const], row_pos: i64[const], factor: T
 
 _ONE = {
     "TRIANGLE": "call(triangle, uplo, op, diag, i32(k), factor[panel], i32(m), x[f], i32(1))",
-    "forward": "call(rectangle, PLAIN, i32(r), i32(k), T(1.0), factor[off + panel + k], i32(m), x[f], i32(1), T(0.0), "
+    "forward": "call(rectangle, PLAIN, i32(r), i32(k), T(1.0), factor[side], i32(height), x[f], i32(1), T(0.0), "
     "w[0], i32(1))",
-    "backward": "call(rectangle, below, i32(r), i32(k), T(-1.0), factor[off + panel + k], i32(m), w[0], i32(1), "
+    "backward": "call(rectangle, below, i32(r), i32(k), T(-1.0), factor[side], i32(height), w[0], i32(1), "
     "T(1.0), x[f], i32(1))",
 }
 _MANY = {
     "TRIANGLE": "call(triangle, LEFT, uplo, op, diag, i32(k), i32(c), T(1.0), factor[panel], i32(m), x[f], i32(n))",
-    "forward": "call(rectangle, PLAIN, PLAIN, i32(r), i32(c), i32(k), T(1.0), factor[off + panel + k], "
-    "i32(m), x[f], i32(n), T(0.0), w[0], i32(r))",
-    "backward": "call(rectangle, below, PLAIN, i32(k), i32(c), i32(r), T(-1.0), factor[off + panel + k], "
-    "i32(m), w[0], i32(r), T(1.0), x[f], i32(n))",
+    "forward": "call(rectangle, PLAIN, PLAIN, i32(r), i32(c), i32(k), T(1.0), factor[side], "
+    "i32(height), x[f], i32(n), T(0.0), w[0], i32(r))",
+    "backward": "call(rectangle, below, PLAIN, i32(k), i32(c), i32(r), T(-1.0), factor[side], "
+    "i32(height), w[0], i32(r), T(1.0), x[f], i32(n))",
 }
 
 
@@ -121,7 +109,7 @@ def substitution_kernel(step: str, index: str, scalar: str, one: bool) -> tuple[
     if step == "blocks":
         return compiled(_BLOCKS.replace("CONJ", "conj" if scalar in REALS else ""), *types), []
     calls = _ONE if one else _MANY
-    parts = {"HEAD": _HEAD, "SWAP": _SWAP, "TRIANGLE": calls["TRIANGLE"], "BELOW": calls[step]}
+    parts = {"HEAD": _HEAD, "TRIANGLE": calls["TRIANGLE"], "BELOW": calls[step]}
     text = inlined(_FORWARD if step == "forward" else _BACKWARD, parts).replace("PARAMETERS", _PARAMETERS)
     for word, letter in CHARACTERS.items():
         text = text.replace(word, letter)

@@ -16,7 +16,7 @@ import numpy as np
 from .elimination_tree import postorder
 from .graph import Graph, compiled, index_type
 
-__all__ = ["Supernodes", "places_in_parents", "row_structure", "supernodes"]
+__all__ = ["Supernodes", "places", "places_in_parents", "row_structure", "supernodes"]
 
 Array = np.ndarray[Any, Any]
 
@@ -219,9 +219,15 @@ def row_structure(graph: Graph, nodes: Supernodes) -> tuple[Array, Array]:
 
 def places_in_parents(nodes: Supernodes, row_pos: Array, rows: Array) -> tuple[Array, Array]:
     """For each row of a supernode its place in its parent's panel; how many of its rows are columns there."""
-    n, count = len(nodes.order), len(nodes.up)
-    place, inside = np.zeros_like(rows), np.zeros(count, rows.dtype)
+    return places(nodes.first, nodes.up, nodes.head, nodes.next, row_pos, rows, len(nodes.order))
+
+
+def places(
+    first: Array, up: Array, head: Array, next_: Array, row_pos: Array, rows: Array, n: int
+) -> tuple[Array, Array]:  # fmt: skip
+    """`places_in_parents` of supernodes with these columns, parents and children."""
+    place, inside = np.zeros_like(rows), np.zeros(len(up), rows.dtype)
     executable = compiled(_PLACES, index_type(rows))
-    words = [nodes.first, nodes.up, row_pos, rows, nodes.head, nodes.next, place, inside, n, count]
+    words = [first, up, row_pos, rows, head, next_, place, inside, n, len(up)]
     executable.run_sized(len(rows), executable.pack(words))
     return place, inside

@@ -16,11 +16,11 @@ from .elimination_tree import column_counts, elimination_tree, permuted, postord
 from .graph import Graph, compiled, index_type
 from .supernodes import Supernodes, places_in_parents, row_structure, supernodes
 
-__all__ = ["Entries", "Plan", "Symbolic", "analyse"]
+__all__ = ["Entries", "Plan", "Symbolic", "analyse", "entry_places"]
 
 Array = np.ndarray[Any, Any]
 
-WIDE = 5e7
+WIDE = 5e6
 """Operations of a front at which all threads work."""
 
 _DEPTHS = """
@@ -59,9 +59,9 @@ def stacks(head: I[const], next: I[const], row_pos: i64[const], depth: I[const],
 
 _ENTRIES = """
 def entries(row: I[const], col: I[const], rank: I[const], owner: I[const], first: I[const], row_pos: i64[const],
-            rows: I[const], home: I[mut], target: i64[mut], turned: bool[mut], count: i64, half: i64):
-    # the panel and the place in it of each element: of the lower triangle alone where half is 0, of both where it is
-    # -1, the upper one mirrored; else what is above a panel's columns is in a second one, `half` elements later
+            rows: I[const], home: I[mut], target: i64[mut], turned: bool[mut], count: i64, panels: i64):
+    # the panel and the place in it of each element: of the lower triangle alone for one panel, of both for two, where
+    # what is above a panel's columns is behind the panel, by rows; for 0 of both, the upper one mirrored
     for e in range(0, count):
         x = i64(rank[row[e]])
         y = i64(rank[col[e]])
@@ -73,12 +73,11 @@ def entries(row: I[const], col: I[const], rank: I[const], owner: I[const], first
         k = i64(first[s + 1]) - start
         m = k + row_pos[s + 1] - row_pos[s]
         turned[e] = x < y
-        if half == 0 and row[e] < col[e]:
+        if panels == 1 and row[e] < col[e]:
             home[e] = -1
         elif i < start + k:
-            if half <= 0:
-                target[e] = i - start + (j - start) * m
-            else:
+            target[e] = i - start + (j - start) * m
+            if panels == 2:
                 target[e] = x - start + (y - start) * m
         else:
             a: i64 = row_pos[s]
@@ -89,9 +88,12 @@ def entries(row: I[const], col: I[const], rank: I[const], owner: I[const], first
                     a = mid + 1
                 else:
                     b = mid
-            target[e] = k + a - row_pos[s] + (j - start) * m
-            if x < y and half > 0:
-                target[e] = target[e] + half
+            below = a - row_pos[s]
+            target[e] = k + below + (j - start) * m
+            if x < y and panels == 2:
+                target[e] = m * k + below + (j - start) * (m - k)
+        if panels == 2:
+            turned[e] = False
 """
 
 
@@ -110,15 +112,22 @@ class Entries:
 
 @dataclass(frozen=True)
 class Plan:
-    """What runs in parallel and where updates are: ranges of subtrees, then those of all other supernodes.
+    """What runs in parallel: ranges of subtrees, each a region with memory of its own, then all other supernodes.
 
-    Of the latter, whether they are large enough for all threads to work at one.
+    rest : ranges of these, and whether they are large enough for all threads to work at one, in region 0
+    region, depth : of each supernode; stacks : the most that a region's two stacks of updates hold
     """
 
     subtrees: tuple[tuple[int, int], ...]
     rest: tuple[tuple[int, int, bool], ...]
-    update_at: Array
-    work: int
+    region: Array
+    depth: Array
+    stacks: Array
+
+    @property
+    def work(self) -> int:
+        """Elements of all stacks."""
+        return int(self.stacks.sum())
 
 
 @dataclass
@@ -160,27 +169,25 @@ class Symbolic:
         """The supernode of each column."""
         return self.nodes.owner
 
-    @cached_property
-    def panel_at(self) -> Array:
-        """Where each panel begins, and the end of the last."""
-        width = np.diff(self.nodes.first).astype(np.int64)
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(width * (width + np.diff(self.row_pos)))])
-
-    @property
-    def stored(self) -> int:
-        """Elements of all panels."""
-        return int(self.panel_at[-1])
-
     def memory(self, dtype: Any = np.float64, threads: int = 1, panels: int = 1) -> dict[str, int]:
-        """The bytes of the factor's values, of the updates while it is computed, and of the structure."""
+        """The bytes of the factor's values, of the updates while it is computed, and of the structure.
+
+        panels : 2 of LU. Columns that pivoting delays take more.
+        """
         size = np.dtype(dtype).itemsize
         plan = self.plan(threads)
         held = [self.order, self.nodes.first, self.nodes.up, self.rows, self.row_pos, self.place, self.inside]
         return {
-            "factor": panels * self.stored * size,
+            "factor": int(self.sizes(panels).sum()) * size,
             "work": plan.work * size,
             "structure": sum(x.nbytes for x in held),
         }
+
+    def sizes(self, panels: int = 1) -> Array:
+        """Elements of each supernode's panel, and of the second one of LU."""
+        width, below = np.diff(self.nodes.first).astype(np.int64), np.diff(self.row_pos)
+        out: Array = width * (width + panels * below)
+        return out
 
     def plan(self, threads: int) -> Plan:
         """Ranges for so many threads."""
@@ -189,23 +196,38 @@ class Symbolic:
         return self._plans[threads]
 
     def entries(self, row: Array, col: Array, panels: int = 1) -> Entries:
-        """Where elements at these coordinates go: those of the lower triangle with one panel, all with two.
-
-        With 0 panels, which is for reading, those of the upper triangle are at their mirror images.
-        """
+        """Where elements at these coordinates go: those of the lower triangle with one panel, all with two."""
         kind, count = self.order.dtype, len(row)
         home, target, turned = np.empty(count, kind), np.zeros(count, np.int64), np.zeros(count, bool)
         executable = compiled(_ENTRIES, index_type(home))
-        half = {0: -1, 1: 0, 2: self.stored}[panels]
         words = [
             np.asarray(row, kind), np.asarray(col, kind), self.rank, self.owner, self.nodes.first, self.row_pos,
-            self.rows, home, target, turned, count, half,
+            self.rows, home, target, turned, count, panels,
         ]  # fmt: skip
         executable.run_sized(count * 8, executable.pack(words))
         chosen = np.argsort(home, kind="stable")
         chosen = chosen[np.searchsorted(home[chosen], 0) :]
         pos = np.searchsorted(home[chosen], np.arange(len(self.nodes.up) + 1)).astype(np.int64)
         return Entries(pos, chosen.astype(np.int64), target[chosen], turned[chosen])
+
+
+def entry_places(x: Array, y: Array, layout: Any, rows: Array, slot: Array) -> tuple[Array, Array]:
+    """Where elements are in the panels of a `Layout`, the upper triangle's at their mirror images, and which these are.
+
+    x, y : places of their rows and columns among the pivots; rows : each supernode's, sorted; slot : where they were
+    """
+    kind, count = layout.first.dtype, len(x)
+    home, target, turned = np.empty(count, kind), np.zeros(count, np.int64), np.zeros(count, bool)
+    executable = compiled(_ENTRIES, index_type(home))
+    same, owner = np.arange(layout.n, dtype=kind), layout.owner
+    words = [x, y, same, owner, layout.first, layout.row_pos, rows, home, target, turned, count, 0]
+    executable.run_sized(count * 8, executable.pack(words))
+    width, height = layout.width[home], (layout.width + layout.below)[home]
+    low = target % np.maximum(height, 1) - width
+    (lower,) = np.nonzero(low >= 0)
+    begin = layout.row_pos[home[lower]]
+    target[lower] += slot[begin + low[lower]] - begin - low[lower]
+    return layout.panel_at[home] + target, turned
 
 
 def analyse(graph: Graph, order: Array, method: str, relaxed: bool = True) -> Symbolic:
@@ -243,6 +265,7 @@ def _plan(symbolic: Symbolic, threads: int) -> Plan:
     above = np.append(below, False)[nodes.up]
     roots = np.flatnonzero(below & ~above)
     ranges = _grouped(roots, size[roots], work[roots], limit / 2)
+    ranges.sort(key=lambda pair: -work[pair[0] : pair[1]].max())
     region = np.zeros(count, kind)
     for number, (lo, hi) in enumerate(ranges):
         region[lo:hi] = number + 1
@@ -251,15 +274,13 @@ def _plan(symbolic: Symbolic, threads: int) -> Plan:
     executable = compiled(_STACKS, index_type(size))
     words = [nodes.head, nodes.next, symbolic.row_pos, depth, region, update_at, top, most, count]
     executable.run(executable.pack(words))
-    base = np.concatenate([np.zeros(1, np.int64), np.cumsum(most)])
-    update_at += base[2 * region.astype(np.int64) + depth % 2]
-    ends = [0, *(end for pair in ranges for end in pair), count]
+    ends = [0, *(end for pair in sorted(ranges) for end in pair), count]
     rest: list[tuple[int, int, bool]] = []
     for lo, hi in zip(ends[::2], ends[1::2], strict=True):
         wide = width[lo:hi] * height[lo:hi] ** 2 > WIDE
         cuts = [lo, *(lo + 1 + np.flatnonzero(wide[1:] != wide[:-1])).tolist(), hi] if hi > lo else []
         rest += [(a, b, bool(wide[a - lo])) for a, b in pairwise(cuts)]
-    return Plan(tuple(ranges), tuple(rest), update_at, int(base[-1]))
+    return Plan(tuple(ranges), tuple(rest), region, depth, most)
 
 
 def _grouped(roots: Array, size: Array, work: Array, limit: float) -> list[tuple[int, int]]:
