@@ -20,14 +20,15 @@ Progress: TypeAlias = bool | Callable[[int, int], Any] | None
 @at_operand
 def cg(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
-    M: Any = None, callback: Callback = None, progress: Progress = None,
+    M: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """Conjugate gradients for a Hermitian positive definite matrix of any format.
 
     Parameters
     ----------
     a : Tensor, array, LinearOperator or function of a vector, shape (n, n)
-    b : vector (n,)
+    b : vector (n,), or right sides (n, k), which are solved together by a block method: one product with the matrix for
+        all, and fewer iterations, as each searches the space of all
     x0 : where to start
     rtol, atol : it stops at a residual of norm `max(rtol * norm(b), atol)`
     maxiter : most iterations, 10 n unless said
@@ -36,10 +37,13 @@ def cg(
         `factorized` give, or the name of one of the first six
     callback : a function of every iterate
     progress : True for a bar on stderr, or a function of (iterations, most iterations)
+    dtype : of vectors, inner products and x, "float64" say for a matrix that is stored in float32 and stays so; that of
+        the operands without
 
     Returns
     -------
-    (x, info): x of the kind of `b`; info 0 where it converged, else the number of iterations
+    (x, info): x of the kind of `b`; info 0 where it converged (all columns), else the number of iterations. Where torch
+    records the values of `a`, or `b`, x is on its graph: the adjoint system is solved in the same way
 
     Warns with ConvergenceWarning where the tolerance was not reached: iterations, residual and what may help.
     Raises ShapeError for a matrix that is not square or a right side of other length, ValueError for other names of M.
@@ -55,14 +59,16 @@ def cg(
     >>> info, np.allclose(L @ x, b, atol=1e-3)
     (0, True)
     """
-    return solver("cg", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress)
+    return solver(
+        "cg", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress, dtype=dtype
+    )
 
 
 @takes_tol
 @at_operand
 def cgs(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
-    M: Any = None, callback: Callback = None, progress: Progress = None,
+    M: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """Conjugate gradients squared for any square matrix; see `cg`.
 
@@ -77,14 +83,16 @@ def cgs(
     >>> info
     0
     """
-    return solver("cgs", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress)
+    return solver(
+        "cgs", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress, dtype=dtype
+    )
 
 
 @takes_tol
 @at_operand
 def bicg(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
-    M: Any = None, callback: Callback = None, progress: Progress = None,
+    M: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """Bi-conjugate gradients for any square matrix; takes products with its adjoint; see `cg`.
 
@@ -99,14 +107,16 @@ def bicg(
     >>> info
     0
     """
-    return solver("bicg", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress)
+    return solver(
+        "bicg", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress, dtype=dtype
+    )
 
 
 @takes_tol
 @at_operand
 def bicgstab(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
-    M: Any = None, callback: Callback = None, progress: Progress = None,
+    M: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """Stabilised bi-conjugate gradients for any square matrix; see `cg`.
 
@@ -123,6 +133,7 @@ def bicgstab(
     """
     return solver(
         "bicgstab", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, progress=progress,
+        dtype=dtype,
     )  # fmt: skip
 
 
@@ -131,9 +142,11 @@ def bicgstab(
 def gmres(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, restart: int | None = None,
     maxiter: int | None = None, M: Any = None, callback: Callback = None, callback_type: str | None = "pr_norm",
-    progress: Progress = None,
+    progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """Generalised minimal residuals for any square matrix; see `cg`, and SciPy's `restart`, `callback_type`.
+
+    Several right sides (n, k) are solved together by block GMRES, preconditioned from the right, 20 steps in a cycle.
 
     Cost: one product for each iteration, and O(n * restart).
     See also: bicgstab, lgmres, ilu0.
@@ -148,7 +161,7 @@ def gmres(
     """
     return solver(
         "gmres", a, b, x0, rtol=rtol, atol=atol, restart=restart, maxiter=maxiter, M=M, callback=callback,
-        callback_type=callback_type or "pr_norm", progress=progress,
+        callback_type=callback_type or "pr_norm", progress=progress, dtype=dtype,
     )  # fmt: skip
 
 
@@ -158,7 +171,7 @@ def lgmres(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = 1000,
     M: Any = None, callback: Callback = None, inner_m: int | None = 30, outer_k: int | None = 3,
     outer_v: list[Any] | None = None,
-    store_outer_Av: bool = True, prepend_outer_v: bool = False, progress: Progress = None,
+    store_outer_Av: bool = True, prepend_outer_v: bool = False, progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """GMRES that keeps directions over restarts, for any square matrix; see `cg`, and SciPy's `inner_m`, `outer_k`.
 
@@ -176,7 +189,7 @@ def lgmres(
     return solver(
         "lgmres", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, inner_m=inner_m,
         outer_k=outer_k, outer_v=outer_v, store_outer_Av=store_outer_Av, prepend_outer_v=prepend_outer_v,
-        progress=progress,
+        progress=progress, dtype=dtype,
     )  # fmt: skip
 
 
@@ -186,7 +199,7 @@ def gcrotmk(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = 1000,
     M: Any = None, callback: Callback = None, m: int | None = 20, k: int | None = None, CU: Any = None,
     discard_C: bool = False,
-    truncate: str = "oldest", progress: Progress = None,
+    truncate: str = "oldest", progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """GCROT(m, k) for any square matrix; see `cg`, and SciPy's `m`, `k`, `truncate`.
 
@@ -203,7 +216,7 @@ def gcrotmk(
     """
     return solver(
         "gcrotmk", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, m=m, k=k, CU=CU,
-        discard_C=discard_C, truncate=truncate, progress=progress,
+        discard_C=discard_C, truncate=truncate, progress=progress, dtype=dtype,
     )  # fmt: skip
 
 
@@ -212,6 +225,7 @@ def gcrotmk(
 def minres(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, shift: float | None = 0.0, maxiter: int | None = None,
     M: Any = None, callback: Callback = None, show: bool = False, check: bool = False, progress: Progress = None,
+    dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """Minimal residuals for a symmetric matrix, definite or not; see `cg`.
 
@@ -228,7 +242,7 @@ def minres(
     """
     return solver(
         "minres", a, b, x0, rtol=rtol, shift=shift, maxiter=maxiter, M=M, callback=callback, show=show, check=check,
-        progress=progress,
+        progress=progress, dtype=dtype,
     )  # fmt: skip
 
 
@@ -236,7 +250,7 @@ def minres(
 @at_operand
 def qmr(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
-    M1: Any = None, M2: Any = None, callback: Callback = None, progress: Progress = None,
+    M1: Any = None, M2: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """Quasi-minimal residuals for any square matrix; takes products with its adjoint; `M1` and `M2`; see `cg`.
 
@@ -253,6 +267,7 @@ def qmr(
     """
     return solver(
         "qmr", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M1=M1, M2=M2, callback=callback, progress=progress,
+        dtype=dtype,
     )  # fmt: skip
 
 
@@ -260,7 +275,7 @@ def qmr(
 @at_operand
 def tfqmr(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
-    M: Any = None, callback: Callback = None, show: bool = False, progress: Progress = None,
+    M: Any = None, callback: Callback = None, show: bool = False, progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, int]:  # fmt: skip
     """Transpose-free quasi-minimal residuals for any square matrix; see `cg`.
 
@@ -277,7 +292,7 @@ def tfqmr(
     """
     return solver(
         "tfqmr", a, b, x0, rtol=rtol, atol=atol, maxiter=maxiter, M=M, callback=callback, show=show,
-        progress=progress,
+        progress=progress, dtype=dtype,
     )  # fmt: skip
 
 
@@ -285,7 +300,7 @@ def tfqmr(
 def lsqr(
     a: Any, b: Any, damp: Any = 0.0, *, atol: float | None = 1e-6, btol: float | None = 1e-6,
     conlim: float | None = 1e8, iter_lim: int | None = None, show: bool = False, calc_var: bool = False, x0: Any = None,
-    progress: Progress = None,
+    progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """The least-squares solution of `a @ x = b` for a matrix of any shape and format.
 
@@ -305,7 +320,7 @@ def lsqr(
     """
     return least_squares(
         "lsqr", a, b, damp=damp, atol=atol, btol=btol, conlim=conlim, iter_lim=iter_lim, show=show,
-        calc_var=calc_var, x0=x0, progress=progress,
+        calc_var=calc_var, x0=x0, progress=progress, dtype=dtype,
     )  # fmt: skip
 
 
@@ -313,7 +328,7 @@ def lsqr(
 def lsmr(
     a: Any, b: Any, damp: Any = 0.0, *, atol: float | None = 1e-6, btol: float | None = 1e-6,
     conlim: float | None = 1e8, maxiter: int | None = None, show: bool = False, x0: Any = None,
-    progress: Progress = None,
+    progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """The least-squares solution of `a @ x = b` by LSMR, as `scipy.sparse.linalg.lsmr` gives it; see `lsqr`.
 
@@ -330,5 +345,5 @@ def lsmr(
     """
     return least_squares(
         "lsmr", a, b, damp=damp, atol=atol, btol=btol, conlim=conlim, maxiter=maxiter, show=show, x0=x0,
-        progress=progress,
+        progress=progress, dtype=dtype,
     )  # fmt: skip

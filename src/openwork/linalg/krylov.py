@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..storage.buffers import is_torch, numpy_dtype
 from ..tensor.tensor import Tensor
+from .block_krylov import METHODS
 from .convergence import Iterations, NonfiniteIterate, warn
 from .named import preconditioner_by_name
 from .operands import counts, dense, matrix, numbers, options_of, right_side, solve_scalar
@@ -29,6 +30,7 @@ _DEFAULT_ITERATIONS = {"minres": 5, "lsqr": 2, "lsmr": 1}
 """Iterations that SciPy's methods do by default, in unknowns; the others 10."""
 _DEFAULT_CYCLES = {"lgmres": 1000, "gcrotmk": 1000}
 """Those of which SciPy counts cycles."""
+_ACCUMULATED = ("float32", "float64", "complex64", "complex128")
 _POSITIVE_OPTIONS = ("maxiter", "iter_lim", "restart", "inner_m", "m")
 _PRECONDITIONERS = ("M", "M1", "M2")
 
@@ -44,8 +46,10 @@ class System:
     dtype: np.dtype[Any]
 
     def norm(self, x: Array) -> float:
-        """The norm of the residual."""
+        """The norm of the residual; of several right sides the largest."""
         with np.errstate(all="ignore"):
+            if self.right.ndim == 2 and self.right.shape[1] != 1:
+                return float(np.linalg.norm(self.right - self.operator.matmat(x), axis=0).max())
             return float(np.linalg.norm(self.right.reshape(-1) - self.operator.matvec(x.reshape(-1))))
 
     def is_hermitian(self) -> bool:
@@ -57,14 +61,14 @@ class System:
             return bool(abs(np.vdot(v, au) - np.vdot(av, u)) <= 1e3 * np.finfo(self.dtype).eps * scale)
 
 
-def linear_system(name: str, a: Any, b: Any, must_be_square: bool = True) -> System:
+def linear_system(name: str, a: Any, b: Any, dtype: Any = None, must_be_square: bool = True) -> System:
     right, to_result = right_side(b, a)
     if right.dtype.kind not in "biufc":
         raise DTypeError(f"{name}: expected a right side of numbers; got dtype {right.dtype}")
-    if right.ndim not in (1, 2) or (right.ndim == 2 and right.shape[1] != 1):
+    if right.ndim not in (1, 2) or (right.ndim == 2 and right.shape[1] != 1 and name not in METHODS):
         raise ShapeError(
             f"{name}: expected one right side, (n,) or (n, 1); got shape {right.shape}"
-            "\n  help: one call for each column"
+            "\n  help: cg and gmres take several; one call for each column"
         )
     values = b.values if isinstance(b, Tensor) else b
     like = values if is_torch(values) else None
@@ -82,9 +86,25 @@ def linear_system(name: str, a: Any, b: Any, must_be_square: bool = True) -> Sys
             f"{name}: the matrix has shape {shape}, the right side {right.shape}"
             f"\n  expected {shape[0]} rows; got {right.shape[0]}"
         )
-    return System(
-        operator, right, to_result, like, np.result_type(operator.dtype or right.dtype, right.dtype, np.float32)
-    )
+    found = np.result_type(operator.dtype or right.dtype, right.dtype, np.float32)
+    if dtype is None:
+        return System(operator, right, to_result, like, found)
+    wanted = _accumulation(name, dtype, found)
+    return System(operator, right.astype(wanted), to_result, like, wanted)
+
+
+def _accumulation(name: str, dtype: Any, found: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype to compute in. Raises DTypeError for one that holds less than the operands."""
+    try:
+        wanted = np.dtype(dtype if isinstance(dtype, str | type | np.dtype) else str(dtype).removeprefix("torch."))
+    except TypeError:
+        wanted = np.dtype(object)
+    if wanted.name not in _ACCUMULATED or np.result_type(wanted, found) != wanted:
+        raise DTypeError(
+            f"{name}: dtype={dtype!r} does not hold {found} of the operands\n  help: float64 or complex128; a lower one"
+            " by astype of the operands"
+        )
+    return wanted
 
 
 def scipy_options(name: str, a: Any, system: System, options: dict[str, Any]) -> dict[str, Any]:
@@ -106,8 +126,9 @@ def scipy_options(name: str, a: Any, system: System, options: dict[str, Any]) ->
             options[m] = preconditioner(m_operand, n, name, system.like, system.dtype)
     if options.get("x0") is not None:
         options["x0"] = dense(options["x0"])
-        if options["x0"].shape not in ((n,), (n, 1)):
-            raise ShapeError(f"{name}: expected x0 of shape ({n},); got {options['x0'].shape}")
+        if options["x0"].shape not in ((n,), (n, 1), system.right.shape):
+            raise ShapeError(f"{name}: expected x0 of shape {system.right.shape}; got {options['x0'].shape}")
+        options["x0"] = options["x0"].astype(np.result_type(options["x0"], system.dtype))
     return options
 
 
@@ -127,6 +148,30 @@ def _run(name: str, system: System, options: dict[str, Any]) -> Any:
         ) from error
 
 
+def _run_block(name: str, system: System, options: dict[str, Any]) -> tuple[Array, int]:
+    """(x, info) of several right sides at once."""
+    dtype = system.dtype
+    right = system.right.astype(dtype)
+    m = options.get("M")
+    given = options.get("x0")
+    x = np.zeros_like(right) if given is None else np.array(np.broadcast_to(given.reshape(len(right), -1), right.shape))
+    norms = np.linalg.norm(right, axis=0)
+    limits = np.maximum(options.get("rtol", options.get("tol", 1e-5)) * norms, options.get("atol") or 0.0)
+    n, k = right.shape
+    restart = max(1, min(options.get("restart") or 20, n // k))
+    parts = [slice(at, at + n) for at in range(0, k, n)]  # a basis has at most n columns
+    infos = []
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for part in parts:
+            x[:, part], info = METHODS[name](
+                lambda v: np.asarray(system.operator.matmat(v), dtype),
+                None if m is None else lambda v: np.asarray(m.matmat(v), dtype), right[:, part], x[:, part],
+                limits[part], options.get("maxiter") or 10 * n, restart, options["callback"],
+            )  # fmt: skip
+            infos.append(info)
+    return x, max(infos)
+
+
 def takes_tol(function: F) -> F:
     """The solver, which takes `tol=` for `rtol=`, as SciPy's had it before 1.12."""
 
@@ -139,19 +184,21 @@ def takes_tol(function: F) -> F:
     return cast("F", call)
 
 
-def solver(name: str, a: Any, b: Any, x0: Any, **options: Any) -> tuple[Any, int]:
+def solver(name: str, a: Any, b: Any, x0: Any, *, dtype: Any = None, **options: Any) -> tuple[Any, int]:
     """(x, info) of a solver of square systems."""
-    system = linear_system(name, a, b)
+    system = linear_system(name, a, b, dtype)
     if name == "minres" and system.dtype.kind == "c":
         raise UnsupportedError("minres: SciPy's method is for real numbers\n  help: gmres, or cg where A is positive")
     progress = options.pop("progress", None)
     options = scipy_options(name, a, system, {**options, "x0": x0})
     n = len(system.right)
-    if not n:
-        return system.back(np.zeros(0, system.dtype)), 0
+    several = system.right.ndim == 2 and system.right.shape[1] != 1
+    shape = system.right.shape if several else (n,)
+    if not system.right.size:
+        return system.back(np.zeros(shape, system.dtype)), 0
     if not np.isfinite(system.right).all():
         warn(name, 0, math.nan, 0.0)
-        return system.back(np.full(n, np.nan, system.dtype)), 1
+        return system.back(np.full(shape, np.nan, system.dtype)), 1
     limit = options.get("maxiter") or _DEFAULT_CYCLES.get(name, _DEFAULT_ITERATIONS.get(name, 10) * n)
     inner = options.get("restart") or min(20, n) if name == "gmres" else 1
     with report_progress(progress, name, limit * inner) as step:
@@ -159,9 +206,9 @@ def solver(name: str, a: Any, b: Any, x0: Any, **options: Any) -> tuple[Any, int
             options.get("callback"), step, system.norm, float(np.linalg.norm(system.right))
         )
         try:
-            x, info = _run(name, system, options)
+            x, info = (_run_block if several else _run)(name, system, options)
         except NonfiniteIterate as broken:
-            x = np.full(n, np.nan, system.dtype) if broken.x is None else broken.x
+            x = np.full(shape, np.nan, system.dtype) if broken.x is None else broken.x
             info = iterations.count
             warn(name, iterations.count, math.nan, 0.0)
             return system.back(x), info
@@ -174,8 +221,9 @@ def _check_tolerance(name: str, system: System, x: Array, info: int, iterations:
     """Check the last iterate -> 0 where it is within the tolerance, else SciPy's number, after a warning."""
     residual = system.norm(x)
     relative = options.get("rtol", options.get("tol", 1e-5))
-    tolerance = max(relative * float(np.linalg.norm(system.right)), options.get("atol") or 0.0)
-    if residual <= tolerance:
+    norms = np.linalg.norm(system.right, axis=0)
+    tolerance = max(relative * float(norms.max()), options.get("atol") or 0.0)
+    if residual <= tolerance and norms.size == 1:
         return 0
     reason = "which broke down" if info < 0 else ""
     if name in ("cg", "minres") and not system.is_hermitian():
@@ -189,9 +237,9 @@ _STOP_REASONS = {3: "the matrix seems ill-conditioned", 6: "the matrix is ill-co
 """Why lsqr and lsmr stop without an answer, by their `istop`."""
 
 
-def least_squares(name: str, a: Any, b: Any, **options: Any) -> tuple[Any, ...]:
+def least_squares(name: str, a: Any, b: Any, *, dtype: Any = None, **options: Any) -> tuple[Any, ...]:
     """What lsqr or lsmr gives."""
-    system = linear_system(name, a, b, must_be_square=False)
+    system = linear_system(name, a, b, dtype, must_be_square=False)
     progress = options.pop("progress", None)
     options = scipy_options(name, a, system, options)
     limit = options.get("iter_lim") or options.get("maxiter") or _DEFAULT_ITERATIONS[name] * min(system.operator.shape)
