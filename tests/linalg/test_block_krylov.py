@@ -115,10 +115,10 @@ def test_a_matrix_of_few_bits_is_solved_to_many() -> None:
         assert np.linalg.norm(residual) < 1e-9 * np.linalg.norm(b), name
     x, _ = linalg.cg(symmetric, np.stack([b, 2 * b], 1), rtol=1e-11, dtype=np.float64)
     assert np.linalg.norm(b - symmetric.to_numpy().astype("float64") @ x[:, 0]) < 1e-9
-    for name in ("lsqr", "lsmr"):
-        x = getattr(linalg, name)(a, b, atol=1e-13, btol=1e-13, dtype="float64")[0]
+    for name, options in (("lsqr", {"iter_lim": 5000}), ("lsmr", {"maxiter": 5000})):
+        x = getattr(linalg, name)(a, b, atol=1e-12, btol=1e-12, dtype="float64", **options)[0]
         assert x.dtype == np.float64
-        assert np.linalg.norm(b - a.to_numpy().astype("float64") @ x) < 1e-8
+        assert np.linalg.norm(b - a.to_numpy().astype("float64") @ x) < 1e-8 * np.linalg.norm(b)
     for dtype in ("float16", "int64", "x", "float32"):
         with pytest.raises(DTypeError, match=r"cg: dtype='\w+' does not hold float64"):
             linalg.cg(line(9), np.ones(9), dtype=dtype)

@@ -212,7 +212,7 @@ def test_torch_in_torch_out() -> None:
     assert all(isinstance(r, torch.Tensor) for r in given)
     recorded = ow.asarray(values.to_sparse_csr().requires_grad_())
     for call in (
-        lambda: linalg.cg(recorded, b), lambda: linalg.lsqr(t, b.clone().requires_grad_()), lambda: linalg.ilu0(recorded),
+        lambda: linalg.ilu0(recorded), lambda: linalg.cg(recorded, b, M=recorded),
         lambda: linalg.splu(recorded), lambda: linalg.expm(recorded), lambda: linalg.onenormest(recorded),
         lambda: linalg.ic0(recorded), lambda: linalg.jacobi(recorded), lambda: linalg.ssor(recorded),
         lambda: linalg.spilu(recorded), lambda: linalg.jacobi(t).solve(b.clone().requires_grad_()),
@@ -227,7 +227,7 @@ def test_wrong_operands() -> None:
     cases: list[tuple[Any, type[Exception], str]] = [
         (lambda: linalg.cg(t[:3], B[:3]), ow.ShapeError, r"cg: expected a square matrix; got shape \(3, 36\)"),
         (lambda: linalg.cg(t, B[:3]), ow.ShapeError, r"cg: the matrix has shape \(36, 36\), the right side \(3,\)"),
-        (lambda: linalg.cg(t, np.ones((36, 2))), ow.ShapeError, r"cg: expected one right side"),
+        (lambda: linalg.minres(t, np.ones((36, 2))), ow.ShapeError, r"minres: expected one right side"),
         (lambda: linalg.cg(t, B, B[:3]), ow.ShapeError, r"cg: expected x0 of shape \(36,\); got \(3,\)"),
         (lambda: linalg.cg(t, B, M=ow.eye(3)), ow.ShapeError, r"cg: the preconditioner has shape \(3, 3\)"),
         (lambda: linalg.cg(t, B, rtol="x"), ow.DTypeError, "cg: rtol is a real number; got: 'x'"),

@@ -110,12 +110,15 @@ def eigsh(
 
 
 @at_operand
+@differentiable(_values_of)
 def eigs(
     a: Any, k: int = 6, *, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None,
     ncv: int | None = None, maxiter: int | None = None, tol: float | None = 0.0, return_eigenvectors: bool = True,
     Minv: Any = None, OPinv: Any = None, OPpart: str | None = None, rng: Any = None,
 ) -> Any:  # fmt: skip
     """`k` eigenvalues (and eigenvectors) of a square matrix of any format, by ARPACK; see `eigsh`.
+
+    Gradients are those of simple eigenvalues, and of what does not depend on the phase of their vectors.
 
     Raises ShapeError for a matrix that is not square, or a `k` that is not between 1 and n - 2: `eig` gives all.
     Cost: products, some tens for each eigenvalue.
@@ -181,6 +184,7 @@ def _singular_values(a: Any, k: int, **given: Any) -> Any:
 
 
 @at_operand
+@differentiable(_values_of)
 def lobpcg(
     a: Any, x: Any, *, B: Any = None, M: Any = None, Y: Any = None, tol: float | None = None,
     maxiter: int | None = None, largest: bool = True, verbosityLevel: int | None = 0, retLambdaHistory: bool = False,
@@ -189,6 +193,8 @@ def lobpcg(
     """Extreme eigenvalues of a Hermitian matrix of any format from the block of vectors `x`; as SciPy's `lobpcg`.
 
     M : a preconditioner, or the name of one, "amg" say, as `cg` takes it
+
+    Arrays of the library of `a`; gradients as of `eigsh`, without B and Y.
 
     Raises ValueError for a name that is no preconditioner's.
 
@@ -225,7 +231,7 @@ def lobpcg(
         warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
     if len(unrelated) < len(caught):
         _warn_lobpcg(operator, result, options)
-    return result
+    return (*_in_library(result[:2], a), *result[2:])
 
 
 def _warn_lobpcg(operator: Any, result: Any, options: dict[str, Any]) -> None:

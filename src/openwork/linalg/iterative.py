@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ..runtime.at_operand import at_operand
+from ..runtime.gradient_hook import differentiable
 from .krylov import least_squares, solver, takes_tol
+from .operands import value_buffers
 
 __all__ = ["bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "lsmr", "lsqr", "minres", "qmr", "tfqmr"]
 
@@ -16,8 +18,14 @@ Progress: TypeAlias = bool | Callable[[int, int], Any] | None
 """True for a bar on stderr, or a function of (iterations, most iterations)."""
 
 
+def _recordable(a: Any = None, b: Any = None, *_: Any) -> list[Any]:
+    """The buffers of the matrix and the right side, which torch may record."""
+    return value_buffers(a, b)
+
+
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def cg(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
     M: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
@@ -66,6 +74,7 @@ def cg(
 
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def cgs(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
     M: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
@@ -90,6 +99,7 @@ def cgs(
 
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def bicg(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
     M: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
@@ -114,6 +124,7 @@ def bicg(
 
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def bicgstab(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
     M: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
@@ -139,6 +150,7 @@ def bicgstab(
 
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def gmres(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, restart: int | None = None,
     maxiter: int | None = None, M: Any = None, callback: Callback = None, callback_type: str | None = "pr_norm",
@@ -167,6 +179,7 @@ def gmres(
 
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def lgmres(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = 1000,
     M: Any = None, callback: Callback = None, inner_m: int | None = 30, outer_k: int | None = 3,
@@ -195,6 +208,7 @@ def lgmres(
 
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def gcrotmk(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = 1000,
     M: Any = None, callback: Callback = None, m: int | None = 20, k: int | None = None, CU: Any = None,
@@ -222,6 +236,7 @@ def gcrotmk(
 
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def minres(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, shift: float | None = 0.0, maxiter: int | None = None,
     M: Any = None, callback: Callback = None, show: bool = False, check: bool = False, progress: Progress = None,
@@ -248,6 +263,7 @@ def minres(
 
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def qmr(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
     M1: Any = None, M2: Any = None, callback: Callback = None, progress: Progress = None, dtype: Any = None,
@@ -273,6 +289,7 @@ def qmr(
 
 @takes_tol
 @at_operand
+@differentiable(_recordable)
 def tfqmr(
     a: Any, b: Any, x0: Any = None, *, rtol: float | None = 1e-5, atol: float | None = 0.0, maxiter: int | None = None,
     M: Any = None, callback: Callback = None, show: bool = False, progress: Progress = None, dtype: Any = None,
@@ -297,6 +314,7 @@ def tfqmr(
 
 
 @at_operand
+@differentiable(_recordable)
 def lsqr(
     a: Any, b: Any, damp: Any = 0.0, *, atol: float | None = 1e-6, btol: float | None = 1e-6,
     conlim: float | None = 1e8, iter_lim: int | None = None, show: bool = False, calc_var: bool = False, x0: Any = None,
@@ -325,6 +343,7 @@ def lsqr(
 
 
 @at_operand
+@differentiable(_recordable)
 def lsmr(
     a: Any, b: Any, damp: Any = 0.0, *, atol: float | None = 1e-6, btol: float | None = 1e-6,
     conlim: float | None = 1e8, maxiter: int | None = None, show: bool = False, x0: Any = None,

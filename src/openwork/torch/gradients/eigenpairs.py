@@ -9,6 +9,9 @@ system, one for each pair whose vector has a gradient::
     |  v^T   0 | | m | = | 0  |
 
 which has gradients itself. Singular values and vectors are pairs of [[0, A], [A^T, 0]]: w = s, v = (u, v) / sqrt(2).
+
+Of a matrix that is not symmetric (`eigs`) the adjoint of the bordered system has the solution p for (gv, -gw), and the
+gradient is -p v^H. Vectors have norm 1; what depends on their phase has no gradient.
 """
 
 from __future__ import annotations
@@ -23,13 +26,14 @@ from ...errors import UnsupportedError
 from ...linalg import direct, eigen
 from ...ops.creation import eye
 from ...ops.manipulation.blocks import block_array
+from ...runtime.gradient_hook import tracked
 from ...storage.buffers import scalar_of
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from .permutation import detached_storage, without_duplicates
-from .single_operand import Product, product
+from .single_operand import Product, _conjugate, _like, product
 
-__all__ = ["eigsh", "svds"]
+__all__ = ["eigs", "eigsh", "lobpcg", "svds"]
 
 
 class _Pairs(torch.autograd.Function):  # type: ignore[misc]
@@ -88,8 +92,8 @@ def _pairs(a: Tensor, w: Any, v: Any) -> tuple[torch.Tensor, torch.Tensor]:
     return result
 
 
-def _check(a: Any, operation: str, options: dict[str, Any]) -> Tensor:
-    if not isinstance(a, Tensor) or a.ndim != 2 or a._storage.scalar not in ("f32", "f64"):
+def _check(a: Any, operation: str, options: dict[str, Any], scalars: tuple[str, ...] = ("f32", "f64")) -> Tensor:
+    if not isinstance(a, Tensor) or a.ndim != 2 or a._storage.scalar not in scalars:
         what = f"dtype {a.dtype}" if isinstance(a, Tensor) and a.ndim == 2 else f"an operand {type(a).__name__}"
         raise UnsupportedError(f"{operation} of {what} has no gradient\n  supported: one real matrix\n  help: detach()")
     if any(options.get(name) is not None for name in ("M", "Minv", "OPinv")):
@@ -103,6 +107,59 @@ def eigsh(a: Any, k: int = 6, **options: Any) -> Any:
     alone = options.pop("return_eigenvectors", True) is False
     w, v = eigen._eigenvalues("eigsh", t.detach(), k, **options)
     pairs = _pairs(t, w, v)
+    return pairs[0] if alone else pairs
+
+
+def lobpcg(a: Any, x: Any, **options: Any) -> Any:
+    """The rule of `linalg.lobpcg`: (w, v) on the graph of `a`, and the histories that were asked for."""
+    t = _check(a, "lobpcg", options)
+    if any(options.get(name) is not None for name in ("B", "Y")) or tracked([x]):
+        raise UnsupportedError("lobpcg with B, Y or recorded vectors has no gradient\n  help: detach()")
+    w, v, *histories = eigen.lobpcg(t.detach(), x, **options)
+    return (*_pairs(t, np.asarray(w), np.asarray(v)), *histories)
+
+
+class _GeneralPairs(torch.autograd.Function):  # type: ignore[misc]
+    """Known eigenvalues and right eigenvectors of a matrix, as functions of its values."""
+
+    @staticmethod
+    def forward(ctx: Any, s: Storage, values: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> Any:
+        ctx.structure = s
+        ctx.set_materialize_grads(False)
+        w, v = w.clone(), v.clone()
+        ctx.save_for_backward(values, w, v)
+        return w, v
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
+        values, w, v = ctx.saved_tensors
+        of_w, of_v = (torch.zeros_like(x) if g is None else g for g, x in zip(grads, (w, v), strict=True))
+        s: Storage = ctx.structure
+        adjoint = Tensor._from_storage(s.with_values(_conjugate(values))).mT
+        n = s.shape[0]
+        one = eye(n, dtype=v.dtype, format="coo")
+        left = []
+        for k in range(len(w)):
+            border = v[:, k : k + 1]
+            bordered = block_array(
+                [[adjoint.astype(v.dtype) - one * w[k].conj(), border], [border.mH.resolve_conj(), None]], format="csc"
+            )
+            right = torch.cat([of_v[:, k], -of_w[k : k + 1]])
+            left.append(-direct.solve(bordered, right)[:n])
+        spec = Product(s, ("i", "j"), (("i", "k"), ("j", "k")), None, scalar_of(v))
+        return None, _like(product(spec, None, [torch.stack(left, 1), _conjugate(v).contiguous()]), values), None, None
+
+
+def eigs(a: Any, k: int = 6, **options: Any) -> Any:
+    """The rule of `linalg.eigs`: complex values and vectors on the graph of `a`."""
+    t = _check(a, "eigs", options, ("f32", "f64", "c64", "c128"))
+    alone = options.pop("return_eigenvectors", True) is False
+    w, v = eigen._eigenvalues("eigs", t.detach(), k, **options)
+    s = without_duplicates(t._storage)
+    values = s.values
+    scalar = torch.complex64 if t._storage.scalar in ("f32", "c64") else torch.complex128
+    parts = (torch.as_tensor(np.array(x), dtype=scalar) for x in (w, v))
+    pairs: tuple[torch.Tensor, torch.Tensor] = _GeneralPairs.apply(detached_storage(s), values, *parts)
     return pairs[0] if alone else pairs
 
 
