@@ -10,7 +10,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "gallery"
 EXAMPLES = {
     "formats": "Formats", "poisson": "Differential equations", "mesh": "Meshes", "pagerank": "Graphs", "text": "Text",
     "cells": "Biology", "knowledge": "Knowledge, tensors", "gcn": "Graph networks", "pruned": "Pruned networks",
-    "attention": "Transformers", "tomography": "Imaging", "circuit": "Circuits",
+    "attention": "Transformers", "tomography": "Imaging", "circuit": "Circuits", "elasticity": "Elasticity",
+    "reaction": "Chemistry", "flow": "Optimisation", "field": "Statistics",
 }  # fmt: skip
 """The scripts in the order of the page, and the field of each."""
 
