@@ -12,7 +12,7 @@ import pytest
 from openwork.ir.interpret import run as interpret
 from openwork.ir.verify import verify
 from openwork.runtime.coiterate import run as merge_run
-from openwork.runtime.coiterate.prepared import PreparedMerge
+from openwork.runtime.coiterate.shaped import OneChain
 
 __all__ = ["interpreted"]
 
@@ -48,5 +48,5 @@ def interpreted() -> Iterator[list[str]]:
         m.setattr(merge_run, "address", address)
         m.setattr(merge_run, "_run", run_launch)
         m.setattr(merge_run, "pool", Pool)
-        m.setattr(PreparedMerge, "run", lambda *_: None)
+        m.setattr(OneChain, "run", lambda *_: None)
         yield ran

@@ -19,7 +19,7 @@ from openwork.ops.products.tensor_products import kron, outer, tensordot, vecdot
 from openwork.runtime import private_accumulators as overlap
 from openwork.runtime import program as drive
 from openwork.runtime.coiterate import partition as merge_chunks
-from openwork.runtime.coiterate import single_chain
+from openwork.runtime.coiterate import shaped
 from openwork.runtime.contraction import spgemm as spgemm_module
 from openwork.runtime.conversion import ranges
 
@@ -197,7 +197,7 @@ def check_subscripts(problem: Problem, threads: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for module, name in ((drive, "PARALLEL_WORK"), (spgemm_module, "PARALLEL_WORK"), (overlap, "COST")):
             patch.setattr(module, name, 1)
-        for module in (merge_chunks, single_chain):
+        for module in (merge_chunks, shaped):
             patch.setattr(module, "MINIMUM", 0)
         patch.setattr(ranges, "PARALLEL", 0)
         try:

@@ -18,7 +18,7 @@ from openwork.codegen.plan_cache import forget_plans
 from openwork.compiler.schedule import gallop
 from openwork.ops.elementwise.pointwise import pointwise
 from openwork.runtime.coiterate import partition as merge_chunks
-from openwork.runtime.coiterate import prepared, single_chain
+from openwork.runtime.coiterate import shaped
 
 LOOSE = "(i, j) -> (i : dense, j : loose_compressed)"
 HYBRID = "(i, j, k) -> (i : dense, j : dense, k : compressed)"
@@ -116,7 +116,7 @@ def test_broadcasting() -> None:
 @pytest.mark.parametrize("pair", [("csr", "csr"), ("csr", "dcsr"), ("coo", "coo"), (HYBRID, HYBRID)])
 def test_ranges(pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A range of the outermost loop begins and ends anywhere."""
-    for module in (merge_chunks, single_chain):
+    for module in (merge_chunks, shaped):
         monkeypatch.setattr(module, "MINIMUM", 0)
     monkeypatch.setattr(merge_chunks, "RANGE", 8)
     arrays = arrays_of((40, 30) if pair[0] != HYBRID else (30, 3, 20), 5)
@@ -175,8 +175,8 @@ def test_calls_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands of other sizes take another kernel, also where a launch is ready; each kernel's launch is kept."""
     forget_plans()
     drivers: list[Any] = []
-    real = prepared._launch
-    monkeypatch.setattr(prepared, "_launch", lambda *args: drivers.append(args[-1]) or real(*args))
+    real = shaped._launch
+    monkeypatch.setattr(shaped, "_launch", lambda *args: drivers.append(args[-1]) or real(*args))
     a, b, short = few(1024, 20_000, "csr"), few(1024, 9_000, "csr"), few(1024, 30, "csr")
     for _ in range(3):
         for x, y in ((a, b), (a, short), (short, a), (short, short)):

@@ -16,7 +16,7 @@ import openwork.ops.elementwise.pointwise as merge_module
 from openwork.errors import DTypeError, ShapeError, UnsupportedError
 from openwork.ops.elementwise.pointwise import merge, pointwise
 from openwork.runtime.coiterate import partition as merge_chunks
-from openwork.runtime.coiterate import prepared, single_chain
+from openwork.runtime.coiterate import program, shaped
 from openwork.storage import equal_coordinates as equal_module
 from openwork.storage.exact import check_indices
 
@@ -246,7 +246,7 @@ def test_structure_is_shared_where_it_is_the_same() -> None:
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dcsr", "bsr(2, 2)", "bitmap", "dia"])
 def test_equal_coordinates_in_other_buffers(monkeypatch: pytest.MonkeyPatch, spec: str, library: str) -> None:
     """Values are taken pairwise where all coordinates agree, and are not where one of them is another."""
-    monkeypatch.setattr(prepared, "COMPARED", 1)
+    monkeypatch.setattr(program, "COMPARED", 1)
     monkeypatch.setattr(equal_module, "BLOCK", 8)
     if library == "torch":
         pytest.importorskip("torch")
@@ -288,10 +288,10 @@ def test_explain_tells_conversions_and_regions() -> None:
 @pytest.fixture
 def chunks() -> Iterator[None]:
     """Chunks even for little work."""
-    kept = merge_chunks.MINIMUM, single_chain.MINIMUM, ow.get_num_threads()
-    merge_chunks.MINIMUM = single_chain.MINIMUM = 0
+    kept = merge_chunks.MINIMUM, shaped.MINIMUM, ow.get_num_threads()
+    merge_chunks.MINIMUM = shaped.MINIMUM = 0
     yield
-    merge_chunks.MINIMUM, single_chain.MINIMUM = kept[:2]
+    merge_chunks.MINIMUM, shaped.MINIMUM = kept[:2]
     ow.set_num_threads(kept[2])
 
 
@@ -360,9 +360,9 @@ def test_thin_products_are_computed_first(monkeypatch: pytest.MonkeyPatch) -> No
     arrays = {n: (rng.random((80, 90)) < 0.05) * rng.integers(1, 9, (80, 90)).astype(float) for n in "ABCD"}
     tensors = {n: ow.asarray(x).asformat("csr") for n, x in arrays.items()}
     ran: list[str] = []
-    real = merge_module.run_silently
+    real = merge_module.run_merge
     monkeypatch.setattr(
-        merge_module, "run_silently", lambda call, *rest: (ran.append(call.schedule.text), real(call, *rest))[1]
+        merge_module, "run_merge", lambda call, *rest: (ran.append(call.plan.schedule.text), real(call, *rest))[1]
     )
     a, b, c, d = arrays.values()
     cases = {

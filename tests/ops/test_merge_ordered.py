@@ -12,7 +12,7 @@ import openwork as ow
 from openwork.codegen import pool
 from openwork.runtime.coiterate import ordered_concat as merge_ordered
 from openwork.runtime.coiterate import partition as merge_chunks
-from openwork.runtime.coiterate import single_chain
+from openwork.runtime.coiterate import shaped
 
 MATRICES = ["csr", "dcsr", "bsr(2, 2)", "dia", "(i, j) -> (i : compressed, j : bitmap)"]
 TENSORS = [
@@ -29,7 +29,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     if not pool.available():
         pytest.skip("no native pool on this system")
     monkeypatch.setattr(merge_chunks, "MINIMUM", 1)
-    monkeypatch.setattr(single_chain, "MINIMUM", 1)
+    monkeypatch.setattr(shaped, "MINIMUM", 1)
     monkeypatch.setattr(merge_chunks, "RANGE", 50)
     before, found = ow.get_num_threads(), []
     native = pool.ordered

@@ -13,7 +13,7 @@ import openwork as ow
 from openwork.runtime import private_accumulators as overlap
 from openwork.runtime import program as drive
 from openwork.runtime.coiterate import partition as merge_chunks
-from openwork.runtime.coiterate import single_chain
+from openwork.runtime.coiterate import shaped
 from openwork.storage.exact import check_indices
 
 HYBRID = "(i, j, k) -> (i : dense, j : compressed, k : dense)"
@@ -172,7 +172,7 @@ def test_a_single_row(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_single_row_is_merged_in_ranges(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge_chunks, "MINIMUM", 0)
-    monkeypatch.setattr(single_chain, "MINIMUM", 0)
+    monkeypatch.setattr(shaped, "MINIMUM", 0)
     arrays = [dense_array((1, 400), k, density=0.5) for k in (1, 2)]
     a, b = (tensor(x, spec) for x in arrays)
     for text in ("A + B", "A * B", "max(A, 2 - B)"):

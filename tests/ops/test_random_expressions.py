@@ -15,7 +15,7 @@ from matrix import FORMATS
 
 import openwork as ow
 from openwork.runtime.coiterate import partition as merge_chunks
-from openwork.runtime.coiterate import single_chain
+from openwork.runtime.coiterate import shaped
 from openwork.runtime.conversion import ranges
 from openwork.storage.exact import check_indices
 
@@ -154,10 +154,10 @@ def check(problem: tuple[Tree, dict[str, Array], dict[str, ow.Tensor]], others: 
 @pytest.fixture(scope="module", autouse=True)
 def _chunks() -> Iterator[None]:
     """Chunks even for little work, in merges and in conversions."""
-    kept = merge_chunks.MINIMUM, single_chain.MINIMUM, ranges.PARALLEL, ow.get_num_threads()
-    merge_chunks.MINIMUM = single_chain.MINIMUM = ranges.PARALLEL = 0
+    kept = merge_chunks.MINIMUM, shaped.MINIMUM, ranges.PARALLEL, ow.get_num_threads()
+    merge_chunks.MINIMUM = shaped.MINIMUM = ranges.PARALLEL = 0
     yield
-    merge_chunks.MINIMUM, single_chain.MINIMUM, ranges.PARALLEL = kept[:3]
+    merge_chunks.MINIMUM, shaped.MINIMUM, ranges.PARALLEL = kept[:3]
     ow.set_num_threads(kept[3])
 
 

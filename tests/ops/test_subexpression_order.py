@@ -18,7 +18,7 @@ from openwork.compiler.coiterate.code_size import SLACK
 from openwork.ir.loop import Alloc, Kernel
 from openwork.runtime.coiterate import partition as merge_chunks
 from openwork.runtime.coiterate import plan as merge_plan
-from openwork.runtime.coiterate import single_chain
+from openwork.runtime.coiterate import shaped
 
 CHAINS = [
     "A * B + C", "A * B + C * D", "A + B * C - D", "A * B * C", "A * B * C * D", "(A + B) * C", "(A + B) * C - D",
@@ -228,7 +228,7 @@ def test_kernels_grow_with_the_products(monkeypatch: pytest.MonkeyPatch) -> None
 def test_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows belong to the thread that writes them."""
     monkeypatch.setattr(merge_chunks, "MINIMUM", 0)
-    monkeypatch.setattr(single_chain, "MINIMUM", 0)
+    monkeypatch.setattr(shaped, "MINIMUM", 0)
     arrays = operands("A B C D", (60, 40), "csr", density=0.5)
     tensors = [tensor(a, "csr") for a in arrays.values()]
     function = ow.fused(lambda A, B, C, D: A * B - C * D)

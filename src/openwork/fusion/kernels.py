@@ -18,8 +18,8 @@ from ..ir.loop import Cast, Expr, Op, Var
 from ..ops.products.spgemm import spgemm
 from ..ops.reductions.folds import accumulation_type, add_fill
 from ..runtime.coiterate.plan import MergePlan, plan_merge
-from ..runtime.coiterate.prepared import prepared_merge
-from ..runtime.coiterate.reduction import Summed, plan_sum, prepared_sum, run_sum
+from ..runtime.coiterate.program import program_of
+from ..runtime.coiterate.reduction import Summed, plan_sum, run_sum, sum_program
 from ..runtime.coiterate.run import run_merge
 from ..runtime.coiterate.types import typed
 from ..runtime.contract import contract, sample
@@ -118,11 +118,12 @@ class _Elementwise:
 
         count = len(self.names)
         storages = tuple(map(_storage, values[:count]))
-        call = prepared_merge(
+        program = program_of(
             self.key, storages, self.shape, lambda: self._plan(dict(zip(self.names, storages, strict=True)))
         )
         numbers = dict(zip(self.group.numbers, values[count:], strict=True))
-        return Tensor._from_storage(run_merge(call, storages, [numbers[n] for n in call.schedule.numbers]))
+        passed = [numbers[n] for n in program.plan.schedule.numbers]
+        return Tensor._from_storage(run_merge(program, storages, passed)[0])
 
     def _plan(self, storages: dict[str, Storage]) -> MergePlan:
         """The merge that gives the format which the operations one by one would give."""
@@ -176,8 +177,8 @@ class _Reduction:
 
     def sums(self, operands: dict[str, Any], like: Any) -> Summed:
         """The reduction by a merge."""
-        call = prepared_sum(self.key, operands, self.extents, lambda: self.plan(operands))
-        return run_sum(call, operands, like)
+        program = sum_program(self.key, operands, self.extents, lambda: self.plan(operands))
+        return run_sum(program, operands, like)
 
 
 def _single_operand_statement(group: FusionGroup, e: Expression, scalar: str, library: str) -> Expression | None:

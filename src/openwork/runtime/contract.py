@@ -126,7 +126,7 @@ def contract(stmt: Assignment, values: Operands, out_scalar: str, like: Array) -
     sums of stored floats alone a wider float makes none.
     """
     if type(like) is not np.ndarray and tracked(buffers := _buffers(values)):
-        return by_rule(contract, "contract", buffers, (stmt, values, out_scalar, like), {})
+        return by_rule(contract, "contract", buffers, (stmt, values, out_scalar, like), {}, True)
     scalar = out_scalar if out_scalar not in HALF else compute_scalar(out_scalar)
     call = _Call(stmt, values, scalar, False)
     if not call.storage.format.is_unique and stmt.reduction == "add" and _is_factor(stmt.rhs, call.storage, values):
@@ -174,7 +174,7 @@ def sample(stmt: Assignment, values: Operands, out_scalar: str) -> Storage:
     storage = sparse_operand(values)
     buffers = _buffers(values)
     if any(type(b) is not np.ndarray for b in buffers) and tracked(buffers):
-        return by_rule(sample, "sample", buffers, (stmt, values, out_scalar), {})  # type: ignore[no-any-return]
+        return by_rule(sample, "sample", buffers, (stmt, values, out_scalar), {}, True)  # type: ignore[no-any-return]
     scalar = compute_scalar(out_scalar)
     call = _Call(stmt, values, scalar, True)
     storage = call.storage

@@ -9,7 +9,7 @@ names in `source`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar, cast
@@ -41,12 +41,11 @@ def tracked(buffers: Iterable[Any]) -> bool:
     if torch is None:
         return False
     if torch._C._functorch.maybe_current_level() is None and torch.autograd.forward_ad._current_level < 0:
-        if not torch.is_grad_enabled():
-            return False
+        records, is_wrapped = torch.is_grad_enabled(), torch._C._functorch.is_functorch_wrapped_tensor
         for b in buffers:
-            if type(b) is np.ndarray:
+            if type(b) is np.ndarray or not (type(b) in PLAIN_TENSORS or hasattr(b, "requires_grad")):
                 continue
-            if (type(b) in PLAIN_TENSORS or hasattr(b, "requires_grad")) and b.requires_grad:
+            if (records and b.requires_grad) or is_wrapped(b):  # a transform that has ended leaves tensors too
                 return True
         return False
     return any(type(b) is not np.ndarray and hasattr(b, "requires_grad") and is_recorded(b) for b in buffers)
@@ -82,8 +81,8 @@ def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if "torch" in sys.modules and tracked(operands(*args)):
-                return by_rule(call, name, operands(*args), args, kwargs)
+            if "torch" in sys.modules and tracked(buffers := tuple(operands(*args))):
+                return by_rule(call, name, buffers, args, kwargs)
             return function(*args, **kwargs)
 
         return cast("F", call)
@@ -92,11 +91,21 @@ def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
 
 
 def by_rule(
-    function: Callable[..., Any], name: str, buffers: Iterable[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Callable[..., Any], name: str, buffers: Sequence[Any], args: tuple[Any, ...],
+    kwargs: Mapping[str, Any], whole: bool = False,
 ) -> Any:  # fmt: skip
-    """The result of a function by the rule of its name, where torch records one of these buffers that it reads."""
-    if transformed(buffers):
+    """The result of a function by the rule of its name, where torch records one of these buffers that it reads.
+
+    whole : whether these are all buffers of the arguments, so that none is NumPy's where none of these is
+    """
+    if sys.modules["torch"]._C._functorch.maybe_current_level() is not None and transformed(buffers):
         return rule("transformed")(function, name, buffers, args, kwargs)
+    if whole:
+        for b in buffers:
+            if type(b) is np.ndarray:
+                break
+        else:
+            return rule(name)(*args, **kwargs)
     return rule(name)(*rule("over_torch")(args), **kwargs)
 
 

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from .storage import Storage
 
 __all__ = [
-    "bare", "has_memory", "is_batched", "is_dual", "is_recorded", "is_transformed", "of_recording", "outside",
-    "refuse_recorded", "refuse_tracer", "structure_of",
-    "with_memory",
+    "bare", "has_memory", "in_transform", "is_batched", "is_dual", "is_recorded", "is_transformed", "of_recording",
+    "outside", "refuse_recorded", "refuse_tracer", "structure_of", "with_memory",
 ]  # fmt: skip
 
 
@@ -62,6 +61,11 @@ def is_dual(x: Any) -> bool:
     if x.layout is not torch.strided:
         return False  # torch gives sparse tensors none, and refuses to look
     return forward.unpack_dual(x).tangent is not None
+
+
+def in_transform() -> bool:
+    """Whether a transform of `torch.func` runs; torch is there."""
+    return sys.modules["torch"]._C._functorch.maybe_current_level() is not None
 
 
 class outside(ContextDecorator):

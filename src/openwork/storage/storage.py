@@ -97,7 +97,10 @@ class Storage:
         self.crd = crd
         self.values = values
         self._plans = self._addresses = self._signature = self._kind = self._seen = self._transposes = None
-        self._structure = None if type(values) is np.ndarray else Structure(shape, format, pos, crd)
+        self._structure = None
+        if type(values) is not np.ndarray and not format.is_dense:
+            self._structure = Structure(shape, format, pos, crd)
+            self._structure.watch  # noqa: B018  begins now
         for n in shape:
             if n > LARGEST:
                 _refuse(shape)
@@ -118,7 +121,8 @@ class Storage:
             self._seen = seen(v)
         elif v.data_ptr() != known[0] or v.shape != known[1] or v.dtype is not known[2] or not v.is_contiguous():
             return False
-        return (self._structure or self.structure).watch.holds()
+        structure = self._structure or self.structure
+        return (structure._watch or structure.watch).holds()
 
     def changed(self) -> list[str]:
         """The names of torch's buffers that have changed since they were checked.

@@ -11,13 +11,11 @@ import weakref
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..format.cached import cached
 from ..format.format import Format
 from . import sizes
 from .buffers import Array
-from .watch import NOTHING, unkept, watch
+from .watch import Watch, unkept, watch
 
 __all__ = ["Plans", "Structure", "keep"]
 
@@ -34,7 +32,6 @@ class Plans:
     """Prepared calls for storages of one structure, scalar type, library and fill value; a slot for each kind of call.
 
     products : launches of statements with dense operands, by statement, shapes, strides and types
-    merges : by expression and the numbers of the other operands' plans
     contractions : products with a sparse matrix, by the number of its plans
     reductions : launches whose one dense operand is their result, by operator, axes and type
     conversions : by target format or stage
@@ -47,10 +44,9 @@ class Plans:
     """
 
     __slots__ = (
-        "contractions", "conversions", "facts", "indexing", "merges", "moves", "number", "products", "reductions",
+        "contractions", "conversions", "facts", "indexing", "moves", "number", "products", "reductions",
     )  # fmt: skip
     products: dict[Hashable, Any]
-    merges: dict[Hashable, Any]
     contractions: dict[Hashable, Any]
     reductions: dict[Hashable, Any]
     conversions: dict[Hashable, Any]
@@ -92,19 +88,20 @@ class Structure:
         "__weakref__",
         "_origin",
         "_plans",
-        "_signatures",
         "_transposes",
+        "_watch",
         "crd",
         "format",
         "interval_ends",
         "nse",
+        "number",
         "packed",
         "pos",
         "position_counts",
         "programs",
         "shape",
+        "signatures",
         "types",
-        "watch",
     )
 
     def __init__(
@@ -122,16 +119,20 @@ class Structure:
         self.packed: dict[int, Array] = {}
         """the last level's coordinates as words, by its number, shared with transposes"""
         self._plans: dict[Any, Plans] = {}
-        self._signatures: dict[tuple[str, str, str], int] = {}
+        self.signatures: dict[tuple[str, str, str], int] = {}
+        """small numbers for its types as an operand, once one was asked for: see `signature`"""
+        self.number = next(_numbers)
+        """is never given again, so that a key of another structure's slot is this one's for ever"""
         self._transposes: dict[tuple[int, ...], Structure] = {}
         self._origin: tuple[tuple[int, ...], weakref.ref[Structure]] | None = None
-        self.watch = NOTHING
-        """the watch of index buffers, whatever the values are"""
-        for b in crd:
-            if b is not None:
-                if type(b) is not np.ndarray:
-                    self.watch = watch(pos, crd)
-                break
+        self._watch: Watch | None = None
+
+    @property
+    def watch(self) -> Watch:
+        """The watch of index buffers, from the first question on: nobody else has those of a result before."""
+        if self._watch is None:
+            self._watch = watch(self.pos, self.crd)
+        return self._watch
 
     @property
     def intervals(self) -> tuple[tuple[int, int], ...]:
@@ -158,16 +159,16 @@ class Structure:
     @property
     def is_typed(self) -> bool:
         """Whether a signature was asked for."""
-        return bool(self._signatures)
+        return bool(self.signatures)
 
     def signature(self, scalar: str, library: str, device: str) -> int:
         """A small number for the structure's type with values of a scalar type, see `Storage.signature`."""
-        signature = self._signatures.get((scalar, library, device))
+        signature = self.signatures.get((scalar, library, device))
         if signature is None:
             widths = tuple([None if b is None else b.dtype for b in (*self.pos, *self.crd)])
             is_ragged = bool(self.format.guarded) and self.format.ragged(self.shape)
             key = (self.format, scalar, widths, library, device, is_ragged)
-            signature = self._signatures[scalar, library, device] = _signatures.setdefault(key, next(_numbers))
+            signature = self.signatures[scalar, library, device] = _signatures.setdefault(key, next(_numbers))
         return signature
 
     def unkept(self) -> Structure:
@@ -189,6 +190,7 @@ class Structure:
         shape = tuple([self.shape[a] for a in axes])
         out = Structure(shape, _permuted(self.format, axes), self.pos, self.crd)
         out.nse, out.position_counts, out.packed = self.nse, self.position_counts, self.packed
+        out._watch = self._watch
         inverse = tuple(sorted(range(len(axes)), key=axes.__getitem__))
         out._origin = inverse, weakref.ref(self)
         keep(self._transposes, axes, out)

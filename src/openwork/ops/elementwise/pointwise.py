@@ -1,6 +1,6 @@
 """An elementwise expression over sparse tensors -> a sparse Tensor, by co-iteration.
 
-`merge` is the binary case; `pointwise` takes any expression. Both run the prepared call of the operands' structures.
+`merge` is the binary case; `pointwise` takes any expression. Both run the program of the operands' structures.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ...ir.index import accesses as accesses_of
 from ...ir.index_text import parse, parse_expression
 from ...late import late
 from ...runtime.coiterate.plan import MergePlan, plan_merge
-from ...runtime.coiterate.prepared import PreparedMerge, prepared_merge
-from ...runtime.coiterate.run import run_merge, run_silently
+from ...runtime.coiterate.program import Program, program_of
+from ...runtime.coiterate.run import run_merge
 from ...runtime.conversion.convert import convert
 from ...runtime.conversion.unit_dims import is_long, with_unit_dims, without_unit_dims
 from ...runtime.float_errors import WarningSource, report
@@ -88,18 +88,19 @@ def merge_equal(op: str, s: Storage, t: Storage, zero_annihilates: bool = False)
     """`merge` of storages of one shape."""
     if len(s.shape) > tuning.LOOP_DIMENSIONS and is_long(s.shape):
         return _merge_long(op, s, t, zero_annihilates)
-    p, q = s._plans, t._plans
-    call: PreparedMerge | None = None if p is None or q is None else p.merges.get((op, True, q.number))
-    if call is None:
-        call = _pair(op, s, t, True)
-    if call.one_structure:
-        result, no_warning = _on_one_structure(op, s, t, call)
-    elif zero_annihilates or call.schedule.nonfinite_guard is None or _are_bounded(call, (s, t)):
-        result, no_warning = run_silently(call, (s, t))
+    program = _pair(op, s, t, True)
+    if program.one_structure:
+        result, no_warning = _on_one_structure(op, s, t, program.plan)
+    elif (
+        zero_annihilates
+        or program.plan.schedule.nonfinite_guard is None
+        or _are_bounded(program.plan.schedule.nonfinite_guard, (s, t))
+    ):
+        result, no_warning = run_merge(program, (s, t))
     else:
-        result, no_warning = _run_exact(call, _pair(op, s, t, False), (s, t))
+        result, no_warning = _run_exact(program, _pair(op, s, t, False), (s, t))
     if not no_warning:
-        report(_pair_expression(op), call.schedule.dims, {"A": s, "B": t}, result)
+        report(_pair_expression(op), program.plan.schedule.dims, {"A": s, "B": t}, result)
     return result
 
 
@@ -113,38 +114,33 @@ def _merge_long(op: str, s: Storage, t: Storage, zero_annihilates: bool) -> Stor
     return merged if target == long_coo else convert(merged, target)
 
 
-def _pair(op: str, s: Storage, t: Storage, annihilate: bool) -> PreparedMerge:
-    """The prepared call of an operation of two operands of one shape."""
-    ndim = len(s.shape)
-    dims = tuple(range(ndim))
+def _pair(op: str, s: Storage, t: Storage, annihilate: bool) -> Program:
+    """The program of an operation of two operands of one shape."""
 
     def plan() -> MergePlan:
+        ndim = len(s.shape)
+        dims = tuple(range(ndim))
         return plan_merge(_expression(op, ndim), {"A": s, "B": t}, {"A": dims, "B": dims}, ndim, None, annihilate)
 
-    return prepared_merge((op, annihilate), (s, t), s.shape, plan)
+    return program_of((op, annihilate), (s, t), s.shape, plan)
 
 
-def _are_bounded(call: PreparedMerge, storages: tuple[Storage, ...]) -> bool:
+def _are_bounded(limit: float, storages: tuple[Storage, ...]) -> bool:
     """Whether an unspecified zero meets neither infinity nor NaN, so that the merge is NumPy's result."""
-    limit = call.schedule.nonfinite_guard
-    if limit is not None:
-        for s in storages:
-            if not bounded(s.values, limit):
-                return False
-    return True
+    return all(bounded(s.values, limit) for s in storages)
 
 
-def _on_one_structure(op: str, s: Storage, t: Storage, call: PreparedMerge) -> tuple[Storage, bool]:
+def _on_one_structure(op: str, s: Storage, t: Storage, plan: MergePlan) -> tuple[Storage, bool]:
     """`merge` of operands that share their structure, and whether it is certain that NumPy would not warn.
 
     NumPy itself warns where each value is an element.
     """
-    warned = call.operands_warn
+    warned = plan.operands_warn
     values = apply_with_warnings(op, s.values, t.values) if warned else apply(op, s.values, t.values)
-    no_warning = warned or call.warnings is WarningSource.NEVER
-    if call.keeps_kind and values.dtype is s.values.dtype:
+    no_warning = warned or plan.warnings is WarningSource.NEVER
+    if plan.keeps_kind and values.dtype is s.values.dtype:
         return s.with_own_values(values), no_warning
-    return s.with_values(values, call.schedule.fill), no_warning
+    return s.with_values(values, plan.schedule.fill), no_warning
 
 
 @lru_cache(maxsize=256)
@@ -160,11 +156,11 @@ def _pair_expression(op: str) -> Apply:
     return Apply(op, (Access("A", ()), Access("B", ())))
 
 
-def _run_exact(call: PreparedMerge, exact: PreparedMerge, storages: tuple[Storage, ...]) -> tuple[Storage, bool]:
+def _run_exact(program: Program, exact: Program, storages: tuple[Storage, ...]) -> tuple[Storage, bool]:
     """NumPy's result where an unspecified zero may meet infinity or NaN, by the merge in which no zero annihilates; the
     fill value is stored nowhere. Whether NumPy would certainly warn of nothing."""
-    result = prune(Tensor._from_storage(run_merge(exact, storages)))._storage
-    return result, call.warnings is WarningSource.NEVER
+    result = prune(Tensor._from_storage(run_merge(exact, storages)[0]))._storage
+    return result, program.plan.warnings is WarningSource.NEVER
 
 
 @operation(masked=late("masked.namespace", "pointwise"))
@@ -327,17 +323,18 @@ def _evaluate(
     shape = tuple(sizes[i] for i in indices)
     inputs, key = tuple(operands.values()), (str(e), tuple(dims.values()), ndim, target, lacking)
 
-    def prepared(annihilate: bool) -> PreparedMerge:
+    def program_for(annihilate: bool) -> Program:
         def plan() -> MergePlan:
             return plan_merge(e, operands, dims, ndim, target, annihilate, lacking)
 
-        return prepared_merge((*key, annihilate), inputs, shape, plan)
+        return program_of((*key, annihilate), inputs, shape, plan)
 
-    call = prepared(True)
-    if how.zero_annihilates or _are_bounded(call, inputs):
-        result, no_warning = run_silently(call, inputs)
+    program = program_for(True)
+    limit = program.plan.schedule.nonfinite_guard
+    if how.zero_annihilates or limit is None or _are_bounded(limit, inputs):
+        result, no_warning = run_merge(program, inputs)
     else:
-        result, no_warning = _run_exact(call, prepared(False), inputs)
+        result, no_warning = _run_exact(program, program_for(False), inputs)
     if not no_warning:
         report(e, dims, operands, result)
     return result

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from ...codegen import cache, target
 from ...codegen.executable import Executable
@@ -54,17 +56,23 @@ class Compiled:
 
 
 class MergePlan(NamedTuple):
-    """A merge's schedule, and how it is known whether NumPy would warn of the result: `operands_warn` for operands of
-    one structure, of whose stored values only it would."""
+    """A merge's schedule, by types, and what follows from it.
+
+    warnings, operands_warn : how it is known whether NumPy would warn of the result; whether, of operands of one
+        structure, of their stored values only
+    constants : the fill values that the kernel is passed, as arrays
+    keeps_kind : whether the result has the first operand's library, NumPy, and its scalar type and fill value
+    """
 
     schedule: MergeSchedule
     warnings: WarningSource
     operands_warn: bool
+    constants: tuple[Any, ...]
+    keeps_kind: bool
 
 
-def kept_plan(key: tuple[Hashable, ...], storages: Iterable[Storage], make: Callable[[], P]) -> P:
-    """The plan that `make` gives for sparse operands of these kinds, and what else `key` stands for."""
-    key = (*key, *[s.kind for s in storages])
+def kept_plan(key: tuple[Hashable, ...], make: Callable[[], P]) -> P:
+    """The plan that `make` gives for an expression and sparse operands of these kinds, which `key` stands for."""
     plan: P | None = PLANS.get(key)
     return PLANS.keep(key, make()) if plan is None else plan
 
@@ -80,7 +88,11 @@ def plan_merge(
     warnings = WarningSource.NEVER if lacking else warning_source(e, schedule.scalar, schedule.fill, library)
     gaps = any(not s.format.is_unique or has_gaps(s) for s in storages.values())
     operands_warn = not gaps and warnings is not WarningSource.NEVER and is_small(schedule.scalar, schedule.fill)
-    return MergePlan(schedule, warnings, operands_warn)
+    constants = tuple([np.array([x]) for x in schedule.constants.values()])
+    first = next(iter(storages.values()))
+    keeps_kind = type(first.values) is np.ndarray and schedule.scalar == first.scalar
+    keeps_kind = keeps_kind and repr(schedule.fill) == repr(first.fill_value)
+    return MergePlan(schedule, warnings, operands_warn, constants, keeps_kind)
 
 
 def compiled(plan: MergeSchedule, storages: tuple[Storage, ...], index: str, drivers: Drivers = ()) -> Compiled:

@@ -43,11 +43,11 @@ from ..strided import Strided
 from .gallop_choice import drivers_of
 from .partition import cut, work_of
 from .plan import KERNELS, Compiled, kept_plan
-from .prepared import BY_STRUCTURE
+from .program import BY_STRUCTURE
 from .run import converted, gallop_text, loops_text
 from .types import typed
 
-__all__ = ["PreparedSum", "Summed", "plan_sum", "prepared_sum", "run_sum"]
+__all__ = ["SumProgram", "Summed", "plan_sum", "sum_program", "run_sum"]
 
 
 def plan_sum(
@@ -76,8 +76,8 @@ class Summed:
 
 
 @dataclass(slots=True)
-class PreparedSum:
-    """The prepared call of a reduction of operands of given structures; of dense ones of given types and strides.
+class SumProgram:
+    """The program of a reduction of operands of given structures; of dense ones of given types and strides.
 
     kernel : once it was run
     arguments : those that follow from the extents
@@ -89,28 +89,28 @@ class PreparedSum:
     kernel: Compiled | None = None
 
 
-def prepared_sum(
+def sum_program(
     key: tuple[Hashable, ...], operands: Mapping[str, Storage | Strided], extents: tuple[int, ...],
     make: Callable[[], SumSchedule],
-) -> PreparedSum:  # fmt: skip
-    """The prepared call of a reduction, in the slot for merges of the first sparse operand's structure; `make` gives
-    its plan, and `key` stands for all that this follows from beside the operands."""
+) -> SumProgram:  # fmt: skip
+    """The program of a reduction, in the slot of the first sparse operand's structure; `make` gives its plan, and `key`
+    stands for all that this follows from beside the operands."""
     sparse = [x for x in operands.values() if isinstance(x, Storage)]
     dense = [x for x in operands.values() if isinstance(x, Strided)]
-    key = ("sum", *key, *[x.scalar for x in dense])
-    slot = (sparse[0]._plans or sparse[0].plans).merges
-    slot_key = (*key, extents, *[x.unit for x in dense], *[s.plans.number for s in sparse[1:]])
-    call: PreparedSum | None = slot.get(slot_key)
-    if call is None:
-        plan = kept_plan(key, sparse, make)
-        call = PreparedSum(plan, extents, _extents(plan, extents))
-        keep(slot, slot_key, call)
-    return call
+    key = ("sum", *key, *[x.scalar for x in dense], *[s.kind for s in sparse])
+    programs = sparse[0].structure.programs
+    slot_key = (*key, extents, *[x.unit for x in dense], *[s.structure.number for s in sparse[1:]])
+    program: SumProgram | None = programs.get(slot_key)
+    if program is None:
+        plan = kept_plan(key, make)
+        program = SumProgram(plan, extents, _extents(plan, extents))
+        keep(programs, slot_key, program)
+    return program
 
 
-def run_sum(call: PreparedSum, values: Mapping[str, Any], like: Array) -> Summed:
+def run_sum(program: SumProgram, values: Mapping[str, Any], like: Array) -> Summed:
     """The reduction of operands of the structures that it was prepared for."""
-    plan, extents = call.plan, call.extents
+    plan, extents = program.plan, program.extents
     operands = dict(values)
     for name, step in zip(plan.sparse, plan.steps, strict=True):
         if step is not None:
@@ -118,8 +118,8 @@ def run_sum(call: PreparedSum, values: Mapping[str, Any], like: Array) -> Summed
     structure = None if plan.along is None else operands[plan.along]
     shape = tuple(extents[d] for d in plan.kept) if structure is None else (length(structure.values),)
     spans = plan.loops.level_intervals(extents)
-    recalled = call.kernel is not None
-    kernel = call.kernel = call.kernel or _compiled(plan, operands, extents)
+    recalled = program.kernel is not None
+    kernel = program.kernel = program.kernel or _compiled(plan, operands, extents)
     storages = tuple(operands[n] for n in plan.sparse)
     cuts = cut(kernel, storages, spans, fine=False)
     chunks, share = _shares(plan, cuts, math.prod(shape), storages)
@@ -133,7 +133,7 @@ def run_sum(call: PreparedSum, values: Mapping[str, Any], like: Array) -> Summed
         known_arguments = {"out_vals": address(out), "meta": address(state), "chunks": chunks, "share": share}
         if counts is not None:
             known_arguments["out_counts"] = address(counts)
-        arguments = _arguments(kernel, operands, known_arguments | call.arguments)
+        arguments = _arguments(kernel, operands, known_arguments | program.arguments)
         pool.parallel(kernel.executable, arguments, list(range(chunks + 1)), work_of(storages, spans))
     if trace.active():
         _describe(plan, kernel, operands, chunks, out, counts, arguments, recalled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ...format.expression import render
 from ...format.format import Format
 from ...storage.buffers import Array, address, empty, is_torch, itemsize, length, scalar_of, zeros
 from ...storage.memory import shrink
-from ...storage.recorded import outside
+from ...storage.recorded import in_transform, outside
 from ...storage.sizes import positions
 from ...storage.storage import Storage
 from .. import trace
@@ -23,32 +24,58 @@ from ..conversion.assembly import full
 from ..conversion.batch import batched
 from ..conversion.convert import convert, describe, replace_format
 from ..float_errors import WarningSource
-from ..gradient_hook import differentiable
+from ..gradient_hook import by_rule, tracked
 from ..launch import storage_argument
 from .ordered_concat import orderable, run_ordered
 from .partition import capacities, cut, work_of
 from .plan import Compiled, compiled
-from .prepared import BY_STRUCTURE, Launch, PreparedMerge, launch_of
+from .program import BY_STRUCTURE, BY_TYPES, Program
+from .shaped import Launch, launch_of
 from .single_rows import as_matrix, as_vectors
 
-__all__ = ["converted", "gallop_text", "loops_text", "run_merge", "run_silently"]
+__all__ = ["converted", "execute", "gallop_text", "loops_text", "run_merge"]
+
+_VALUES, _NUMPY = attrgetter("values"), {np.ndarray}
 
 
-def run_silently(call: PreparedMerge, storages: tuple[Storage, ...]) -> tuple[Storage, bool]:
-    """The result of a merge without numbers, and whether NumPy would certainly warn of nothing."""
-    return call.run(storages) or (run_merge(call, storages), call.warnings is WarningSource.NEVER)
+def run_merge(
+    program: Program, storages: tuple[Storage, ...], numbers: Sequence[float] = ()
+) -> tuple[Storage, bool]:  # fmt: skip
+    """The result of a merge on storages of its program's structures, in the plan's format, and whether it is certain
+    that NumPy would warn of nothing; `numbers` are those of the plan. The head of the road: asks whether torch records.
+    """
+    buffers = list(map(_VALUES, storages))
+    if {*map(type, buffers)} != _NUMPY:
+        if tracked(buffers):
+            return by_rule(_merged, "run_merge", buffers, (program, storages, numbers), {}, True), True
+        if in_transform():
+            with outside():  # nothing is recorded: buffers that are made here belong to no transform
+                return execute(program, storages, numbers)
+    return execute(program, storages, numbers)
 
 
-@differentiable(lambda call, storages, numbers=(): [s.values for s in storages])
-def run_merge(call: PreparedMerge, storages: tuple[Storage, ...], numbers: Sequence[float] = ()) -> Storage:
-    """The result of a merge on storages of its structures, in the plan's format; `numbers` are those of the plan."""
-    boxed = [np.array([x]) for x in numbers]
-    result_and_silence = call.run(storages, boxed)
-    if result_and_silence is not None:
-        return result_and_silence[0]
-    plan, shape = call.schedule, call.shape
-    recalled, call.recalled = call.recalled, BY_STRUCTURE
-    passed = [*boxed, *call.constants]
+def _merged(program: Program, storages: tuple[Storage, ...], numbers: Sequence[float] = ()) -> Storage:
+    """The result of a merge."""
+    return run_merge(program, storages, numbers)[0]
+
+
+def execute(
+    program: Program, storages: tuple[Storage, ...], numbers: Sequence[float] = ()
+) -> tuple[Storage, bool]:  # fmt: skip
+    """`run_merge` of operands that torch does not record."""
+    plan, boxed = program.plan, [np.array([x]) for x in numbers] if numbers else []
+    if program.one_chain is not None and not trace.steps:
+        found = program.one_chain.run(storages, (*boxed, *plan.constants), plan.warnings)
+        if found is not None:
+            return found
+    return _execute(program, storages, (*boxed, *plan.constants)), plan.warnings is WarningSource.NEVER
+
+
+def _execute(program: Program, storages: tuple[Storage, ...], passed: Sequence[Array]) -> Storage:
+    """`execute` of any merge: operands out of order are converted, and so is the result of another format."""
+    plan, shape = program.plan.schedule, program.shape
+    recalled = BY_STRUCTURE if program.has_run else BY_TYPES if program.one_chain is not None else ""
+    program.has_run = True
     if any(s.device != "cpu" for s in storages):
         raise UnsupportedError("elementwise operations of sparse tensors run on the CPU\n  help: .to('cpu') first")
     like = storages[0].values
@@ -66,7 +93,7 @@ def run_merge(call: PreparedMerge, storages: tuple[Storage, ...], numbers: Seque
     else:
         launch = launch_of(plan, operands, shape)
         if operands is storages:
-            call.bind(launch)
+            program.one_chain = launch.one_chain
         result = _run(plan, launch, operands, shape, passed, recalled)
     if plan.format is plan.target:
         return result
@@ -115,7 +142,6 @@ def _empty_result(plan: MergeSchedule, shape: tuple[int, ...], like: Array) -> S
     return Storage(shape, plan.target, plan.scalar, plan.fill, tuple(pos), tuple(crd), values)
 
 
-@outside()  # nothing is recorded: buffers that are made here belong to no transform
 def _run(
     plan: MergeSchedule, launch: Launch, storages: tuple[Storage, ...], shape: tuple[int, ...], passed: Sequence[Array],
     recalled: str,

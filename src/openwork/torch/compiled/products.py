@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import FunctionType
 from typing import Any
@@ -61,7 +61,7 @@ def _split(text: str) -> Indices:
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class _Call:
     """A product of the family as a call of the operator; see `single_operand.Product`."""
 
     structure: tuple[torch.Tensor, ...]
@@ -80,6 +80,10 @@ class _Product:
             values, self.structure, dense, self.format, self.held, self.shape, self.count, statement, self.scalar
         )
         return result
+
+    def other(self, dense: tuple[Indices, ...], out: Indices | None, scalar: str) -> _Call:
+        """Another product of the same sparse operand."""
+        return replace(self, dense=dense, out=out, scalar=scalar)
 
 
 def _storage(
@@ -140,7 +144,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> Any:
     structures, count = ctx.sizes
     structure, dense = saved[:structures], saved[structures:]
     format, buffer_kinds, shape, stored, statement, scalar = ctx.rest
-    spec: Any = _Product(tuple(structure), format, buffer_kinds, tuple(shape), stored, *_indices(statement), scalar)
+    spec: Any = _Call(tuple(structure), format, buffer_kinds, tuple(shape), stored, *_indices(statement), scalar)
     needed = [values is not None and ctx.needs_input_grad[0]]
     needed += [x.is_floating_point() or x.is_complex() for x in dense]
     first, dense_gradients = gradients_of(spec, values, dense, grad, needed)

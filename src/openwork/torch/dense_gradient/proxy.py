@@ -10,13 +10,14 @@ import torch
 from ...storage.buffers import scalar_of
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
+from ..gradients.function import Rule, apply_rule
 from ..gradients.single_operand import Product, product
 
 __all__ = [
-    "ProxyOfLayout",
-    "ProxyOfStored",
-    "StoredOfProxy",
     "no_memory_zeros",
+    "proxy_of_layout",
+    "proxy_of_stored",
+    "stored_of_proxy",
     "stored_values",
     "to_dense_tensor",
 ]
@@ -41,52 +42,85 @@ def no_memory_zeros(like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     return like.new_zeros(()).expand(tuple(shape))
 
 
-class ProxyOfStored(torch.autograd.Function):  # type: ignore[misc]
+class _ProxyOfStored(Rule):
     """Values -> a proxy; the gradient of the values is the proxy's at the stored elements."""
 
-    @staticmethod
-    def forward(ctx: Any, s: Storage, values: torch.Tensor) -> torch.Tensor:
-        ctx.structure = s
-        return no_memory_zeros(values, s.shape)
+    __slots__ = ("structure",)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return None, stored_values(ctx.structure, grads[0])
+    def __init__(self, s: Storage) -> None:
+        self.structure = s
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, tangent: torch.Tensor) -> torch.Tensor:
-        return to_dense_tensor(ctx.structure, tangent.contiguous(), 0)
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return no_memory_zeros(values, self.structure.shape)
+
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return ()
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        return (stored_values(self.structure, grad),)
+
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> torch.Tensor:
+        assert tangents[0] is not None
+        return to_dense_tensor(self.structure, tangents[0].contiguous(), 0)
 
 
-class ProxyOfLayout(torch.autograd.Function):  # type: ignore[misc]
+class _ProxyOfLayout(Rule):
     """A sparse torch tensor -> a proxy; its gradient is the proxy's in its layout, with all elements that are not 0."""
 
-    @staticmethod
-    def forward(ctx: Any, obj: torch.Tensor) -> torch.Tensor:
+    __slots__ = ("form",)
+
+    def __init__(self, obj: torch.Tensor) -> None:
         blocked = obj.layout in (torch.sparse_bsr, torch.sparse_bsc)
         batch_ndim = obj.ndim - obj.sparse_dim() - obj.dense_dim() if obj.layout != torch.sparse_coo else 0
         size = tuple(obj.values().shape[batch_ndim + 1 : batch_ndim + 3]) if blocked else None
-        ctx.form = {"layout": obj.layout, "blocksize": size, "dense_dim": obj.dense_dim() or None}
-        ctx.form = {k: v for k, v in ctx.form.items() if v is not None}
+        form = {"layout": obj.layout, "blocksize": size, "dense_dim": obj.dense_dim() or None}
+        self.form = {k: v for k, v in form.items() if v is not None}
+
+    def forward(self, obj: torch.Tensor) -> torch.Tensor:
         return obj.detach().values().new_zeros(()).expand(obj.shape)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return grads[0].to_sparse(**ctx.form)
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return ()
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        return (grad.to_sparse(**self.form),)
 
 
-class StoredOfProxy(torch.autograd.Function):  # type: ignore[misc]
+class _StoredOfProxy(Rule):
     """Known values of a tensor -> the same, as a function of its proxy."""
 
-    @staticmethod
-    def forward(ctx: Any, s: Storage, values: torch.Tensor, proxy: torch.Tensor) -> torch.Tensor:
-        ctx.structure = s
+    __slots__ = ("structure",)
+
+    def __init__(self, s: Storage) -> None:
+        self.structure = s
+
+    def forward(self, values: torch.Tensor, proxy: torch.Tensor) -> torch.Tensor:
         return values.view_as(values)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return None, None, to_dense_tensor(ctx.structure, grads[0], 0)
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return ()
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, __: None, tangent: torch.Tensor) -> torch.Tensor:
-        return stored_values(ctx.structure, tangent)
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        return None, to_dense_tensor(self.structure, grad, 0)
+
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> torch.Tensor:
+        assert tangents[1] is not None
+        return stored_values(self.structure, tangents[1])
+
+
+def proxy_of_stored(s: Storage, values: torch.Tensor) -> torch.Tensor:
+    """Values on a structure -> a proxy; the gradient of the values is the proxy's at the stored elements."""
+    result: torch.Tensor = apply_rule(_ProxyOfStored(s), values)
+    return result
+
+
+def proxy_of_layout(obj: torch.Tensor) -> torch.Tensor:
+    """A sparse torch tensor -> a proxy; its gradient is the proxy's in its layout, with all elements that are not 0."""
+    result: torch.Tensor = apply_rule(_ProxyOfLayout(obj.detach()), obj)
+    return result
+
+
+def stored_of_proxy(s: Storage, values: torch.Tensor, proxy: torch.Tensor) -> torch.Tensor:
+    """Known values of a tensor -> the same, as a function of its proxy."""
+    result: torch.Tensor = apply_rule(_StoredOfProxy(s), values, proxy)
+    return result

@@ -10,16 +10,17 @@ import torch
 from ...storage.recorded import is_recorded
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
+from ..gradients.function import Rule, apply_rule
 from ..gradients.permutation import detached_storage, every_element_stored
-from ..gradients.pointwise import DIFFERENTIABLE, WithGradientOf
+from ..gradients.pointwise import DIFFERENTIABLE, known
 from .proxy import (
-    ProxyOfStored,
+    proxy_of_stored,
     stored_values,
     to_dense_tensor,
 )
 from .rules import DENSE_RULES, RANDOM, STRUCTURE_OPERANDS, SUMS
 
-__all__ = ["RecordedCall", "RecordedResults", "is_differentiated", "proxy_of", "results_of", "without_proxy"]
+__all__ = ["RecordedCall", "is_differentiated", "proxy_of", "recorded_results", "results_of", "without_proxy"]
 
 
 class _Operand:
@@ -45,7 +46,7 @@ class _Operand:
         s = self.structure
         if s is None:
             return source, source
-        elements = WithGradientOf.apply(to_dense_tensor(s, s.values), source)
+        elements = known(to_dense_tensor(s, s.values), source)
         if not self.needs_structure:
             return elements, Tensor._from_dense(elements)
         return elements, Tensor._from_storage(s.with_values(stored_values(s, elements)))
@@ -118,24 +119,29 @@ def results_of(x: Any) -> list[Any]:
     return [x] if isinstance(x, torch.Tensor) and (x.is_floating_point() or x.is_complex()) else []
 
 
-class RecordedResults(torch.autograd.Function):  # type: ignore[misc]
+class _RecordedResults(Rule):
     """Known results of a call, with the gradient of the call on dense tensors."""
 
-    @staticmethod
-    def forward(ctx: Any, call: RecordedCall, results: Sequence[torch.Tensor], *sources: torch.Tensor) -> Any:
-        ctx.call = call
-        ctx.save_for_backward(*sources, *call.kept)
-        ctx.save_for_forward(*sources)
+    __slots__ = ("call", "results")
+
+    def __init__(self, call: RecordedCall, results: Sequence[torch.Tensor]) -> None:
+        self.call, self.results = call, results
+
+    def forward(self, *sources: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        results, self.results = self.results, ()
         return tuple(results)
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, __: None, *tangents: torch.Tensor | None) -> Any:
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return *tensors, *self.call.kept
+
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> Any:
         """The results' tangents: the gradient of the operands is linear in a weight `u`; its own gradient by `u`."""
         given = [k for k, t in enumerate(tangents) if t is not None]
         with torch.enable_grad():
-            sources = [s.detach().requires_grad_(k in given) for k, s in enumerate(ctx.saved_tensors)]
-            pairs = [p.for_backward(s) for p, s in zip(ctx.call.parts, sources, strict=True)]
-            results = ctx.call.with_graph([operand for _, operand in pairs])
+            kept = saved[: len(self.call.parts)]
+            sources = [s.detach().requires_grad_(k in given) for k, s in enumerate(kept)]
+            pairs = [p.for_backward(s) for p, s in zip(self.call.parts, sources, strict=True)]
+            results = self.call.with_graph([operand for _, operand in pairs])
             on_graph = [k for k, r in enumerate(results) if r.requires_grad]
             weights = [torch.zeros_like(results[k], requires_grad=True) for k in on_graph]
             found: dict[int, torch.Tensor | None] = {}
@@ -147,26 +153,33 @@ class RecordedResults(torch.autograd.Function):  # type: ignore[misc]
                 found = dict(zip(on_graph, linear, strict=True))
         return tuple([torch.zeros_like(r) if (t := found.get(k)) is None else t for k, r in enumerate(results)])
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        create_graph = torch.is_grad_enabled()
-        sources = ctx.saved_tensors[: len(ctx.call.parts)]
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        create_graph, grads = torch.is_grad_enabled(), grad if type(grad) is tuple else (grad,)
+        sources = saved[: len(self.call.parts)]
         if not create_graph:
             sources = tuple(s.detach().requires_grad_(s.requires_grad) for s in sources)
         with torch.enable_grad():
-            pairs = [p.for_backward(s) for p, s in zip(ctx.call.parts, sources, strict=True)]
-            results_on = ctx.call.with_graph([operand for _, operand in pairs])
-            differentiable = [(r, g) for r, g in zip(results_on, grads, strict=True) if r.requires_grad]
-            input_numbers = [k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed]
+            pairs = [p.for_backward(s) for p, s in zip(self.call.parts, sources, strict=True)]
+            results_on = self.call.with_graph([operand for _, operand in pairs])
+            differentiable = [
+                (r, g) for r, g in zip(results_on, grads, strict=True) if r.requires_grad and g is not None
+            ]
+            input_numbers = [k for k, is_needed in enumerate(needed) if is_needed]
             gradients: Any = (None,) * len(input_numbers)
             if differentiable and input_numbers:
                 inputs = [pairs[k][0] for k in input_numbers]
                 results, weights = zip(*differentiable, strict=True)
                 gradients = torch.autograd.grad(results, inputs, weights, create_graph=create_graph, allow_unused=True)
-        out: list[Any] = [None] * (2 + len(sources))
+        out: list[Any] = [None] * len(sources)
         for k, g in zip(input_numbers, gradients, strict=True):
-            out[2 + k] = g
-        return tuple(out)
+            out[k] = g
+        return out
+
+
+def recorded_results(call: RecordedCall, results: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    """Known results of a call, on torch's graph as those of the call on dense tensors."""
+    found: Sequence[torch.Tensor] = apply_rule(_RecordedResults(call, results), *[p.source for p in call.parts])
+    return found
 
 
 def is_differentiated(x: Any) -> bool:
@@ -183,7 +196,7 @@ def proxy_of(t: Tensor) -> torch.Tensor:
     if hasattr(type(t), "_proxy"):
         return t._proxy  # type: ignore[attr-defined]
     s = t._storage
-    result: torch.Tensor = t.to_dense() if s.format.is_dense else ProxyOfStored.apply(detached_storage(s), s.values)
+    result: torch.Tensor = t.to_dense() if s.format.is_dense else proxy_of_stored(detached_storage(s), s.values)
     return result
 
 

@@ -32,16 +32,12 @@ from ...tensor.tensor import unpickled as unpickled_tensor
 from ..gradients.leaves import as_dense, check_backward, leaf_of
 from ..gradients.nary import over_torch
 from ..gradients.permutation import detached_storage
-from .proxy import (
-    ProxyOfLayout,
-    StoredOfProxy,
-    no_memory_zeros,
-)
+from .proxy import no_memory_zeros, proxy_of_layout, stored_of_proxy
 from .recorded_call import (
     RecordedCall,
-    RecordedResults,
     is_differentiated,
     proxy_of,
+    recorded_results,
     results_of,
     without_proxy,
 )
@@ -76,7 +72,7 @@ def run(
     values = [no_memory_zeros(r.values, r.shape) if isinstance(r, Tensor) else r.view_as(r) for r in results]
     if not results:
         return result
-    proxies = iter(RecordedResults.apply(call, values, *(p.source for p in call.parts)))
+    proxies = iter(recorded_results(call, values))
     return _with_proxies(result, proxies)
 
 
@@ -108,7 +104,7 @@ def _as_dense_gradient(function: Callable[..., Any], args: tuple[Any, ...], kwar
         if function(detached, **kwargs) is detached:  # it is what is asked for
             return obj
     if isinstance(obj, torch.Tensor) and obj.layout != torch.strided and is_recorded(obj):
-        tensor = DenseGradientTensor._from_proxy(function(obj.detach())._storage, ProxyOfLayout.apply(obj))
+        tensor = DenseGradientTensor._from_proxy(function(obj.detach())._storage, proxy_of_layout(obj))
         return run(function, "asarray of a tensor", "dense", (tensor,), kwargs)
     if is_differentiated(obj):
         return run(function, "asarray of a tensor", "dense", args, kwargs)
@@ -146,7 +142,7 @@ class DenseGradientTensor(Tensor):
         gradient_hook.dense_gradient_type = DenseGradientTensor  # from now on calls ask for it
         s, self._proxy = detached_storage(s), proxy
         is_on_graph = proxy.requires_grad or is_dual(proxy)
-        self._storage = s.with_values(StoredOfProxy.apply(s, s.values, proxy)) if is_on_graph else s
+        self._storage = s.with_values(stored_of_proxy(s, s.values, proxy)) if is_on_graph else s
 
     def __copy__(self) -> DenseGradientTensor:
         copied: DenseGradientTensor = object.__new__(type(self))

@@ -6,6 +6,7 @@ terms is allocated, but for second gradients, which torch computes through one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from ...storage.buffers import as_array, scalar_of
 from ...storage.recorded import is_recorded
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
+from ..gradients.function import Rule, apply_rule
 from ..gradients.nary import torch_storage
 from ..gradients.permutation import detached_storage, element_mask, without_duplicates
 
@@ -79,7 +81,7 @@ def mm(a: Any, b: Any, reduce: str = "sum") -> Any:
     compute_dtype = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
     values, dense = s.values.to(compute_dtype), b.to(compute_dtype)
     if is_recorded(values) or is_recorded(dense):
-        result: torch.Tensor = _Extreme.apply(detached_storage(s), reduce[1:], values, dense)
+        result: torch.Tensor = apply_rule(_Extreme(detached_storage(s), reduce[1:]), values, dense)
     else:
         result = _extreme(detached_storage(s).with_values(values), reduce[1:], dense)
     return result.to(dtype)
@@ -91,31 +93,31 @@ def _extreme(s: Storage, op: str, dense: torch.Tensor) -> torch.Tensor:
     return torch.where(nonempty[:, None], best, torch.zeros((), dtype=best.dtype))
 
 
-class _Extreme(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(ctx: Any, s: Storage, op: str, values: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
-        best = _extreme(s.with_values(values.detach().contiguous()), op, dense.detach())
-        ctx.structure = s
-        ctx.save_for_backward(values, dense, best)
-        return best
+class _Extreme(Rule):
+    """The least or largest of the products of each row with each column."""
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        values, dense, best = ctx.saved_tensors
+    __slots__ = ("op", "structure")
+
+    def __init__(self, s: Storage, op: str) -> None:
+        self.structure, self.op = s, op
+
+    def forward(self, values: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
+        return _extreme(self.structure.with_values(values.detach().contiguous()), self.op, dense.detach())
+
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return *tensors, output
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        values, dense, best = saved
         if torch.is_grad_enabled():
-            return None, None, *_gradients_by_terms(ctx.structure, values, dense, best.detach(), grads[0])
-        s = ctx.structure.with_values(values.contiguous())
+            return _gradients_by_terms(self.structure, values, dense, best.detach(), grad)
+        s = self.structure.with_values(values.contiguous())
         views = {"A": s, "B": strided(dense), "Y": strided(best)}
         scalar = scalar_of(best)
         counts = contract(_COUNT, views, scalar, s.values)
-        views["H"] = strided(grads[0] / counts.clamp(min=1))
-        first = sample(_VALUES_GRADIENT, views, scalar).values if ctx.needs_input_grad[2] else None
-        return (
-            None,
-            None,
-            first,
-            contract(_DENSE_GRADIENT, views, scalar, s.values) if ctx.needs_input_grad[3] else None,
-        )
+        views["H"] = strided(grad / counts.clamp(min=1))
+        first = sample(_VALUES_GRADIENT, views, scalar).values if needed[0] else None
+        return first, contract(_DENSE_GRADIENT, views, scalar, s.values) if needed[1] else None
 
 
 def _gradients_by_terms(

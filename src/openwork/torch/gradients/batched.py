@@ -21,18 +21,10 @@ from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from .pointwise import DIFFERENTIABLE
 
-__all__ = ["map_batch", "transformed"]
+__all__ = ["transformed"]
 
 NATIVE = frozenset(("on_values", "total"))
 """Operations that are torch's own on values, and so take batches as they are."""
-
-
-def map_batch(
-    size: int, dims: Sequence[Any], operands: Sequence[Any], function: Callable[..., torch.Tensor]
-) -> torch.Tensor:
-    """`function` of each item of a batch, stacked; `dims` are the operands' batch dimensions, None without."""
-    rows = [[x if d is None else x.select(d, k) for x, d in zip(operands, dims, strict=True)] for k in range(size)]
-    return torch.stack([function(*row) for row in rows])
 
 
 def transformed(

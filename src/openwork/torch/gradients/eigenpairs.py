@@ -17,6 +17,7 @@ gradient is -p v^H. Vectors have norm 1; what depends on their phase has no grad
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,40 +31,41 @@ from ...runtime.gradient_hook import tracked
 from ...storage.buffers import scalar_of
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
+from .function import Rule, apply_rule
 from .permutation import detached_storage, without_duplicates
 from .single_operand import Product, _conjugate, _like, product
 
 __all__ = ["eigs", "eigsh", "lobpcg", "svds"]
 
 
-class _Pairs(torch.autograd.Function):  # type: ignore[misc]
+class _Pairs(Rule):
     """Known eigenvalues and eigenvectors of a symmetric matrix, as functions of its values."""
 
-    @staticmethod
-    def forward(ctx: Any, s: Storage, values: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> Any:
-        ctx.structure = s
-        ctx.set_materialize_grads(False)
-        w, v = w.clone(), v.clone()  # tangents of views are lost
-        ctx.save_for_backward(values, w, v)
-        ctx.save_for_forward(values, w, v)
-        return w, v
+    __slots__ = ("structure",)
+    materializes = False
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, tangent: torch.Tensor, *__: None) -> tuple[torch.Tensor, torch.Tensor]:
-        values, w, v = ctx.saved_tensors
-        spec = Product(ctx.structure, ("i", "j"), (("j", "k"),), ("i", "k"), scalar_of(v))
-        moved = product(spec, tangent, [v.contiguous()])
-        return (v * moved).sum(0), -_complements(ctx.structure, values, w, v, moved)
+    def __init__(self, s: Storage) -> None:
+        self.structure = s
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
-        values, w, v = ctx.saved_tensors
-        of_w, of_v = grads
+    def forward(self, values: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return w.clone(), v.clone()  # tangents of views are lost
+
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return tensors[0], *output
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        (values, w, v), (of_w, of_v) = saved, grad
         left = torch.zeros_like(v) if of_w is None else v * of_w
         if of_v is not None:
-            left = left - _complements(ctx.structure, values, w, v, of_v)
-        spec = Product(ctx.structure, ("i", "j"), (("i", "k"), ("j", "k")), None, scalar_of(v))
-        return None, product(spec, None, [left.contiguous(), v.contiguous()]), None, None
+            left = left - _complements(self.structure, values, w, v, of_v)
+        spec = Product(self.structure, ("i", "j"), (("i", "k"), ("j", "k")), None, scalar_of(v))
+        return product(spec, None, [left.contiguous(), v.contiguous()]), None, None
+
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> Any:
+        values, w, v = saved
+        spec = Product(self.structure, ("i", "j"), (("j", "k"),), ("i", "k"), scalar_of(v))
+        moved = product(spec, tangents[0], [v.contiguous()])
+        return (v * moved).sum(0), -_complements(self.structure, values, w, v, moved)
 
 
 def _complements(
@@ -88,7 +90,7 @@ def _pairs(a: Tensor, w: Any, v: Any) -> tuple[torch.Tensor, torch.Tensor]:
     s = without_duplicates(a._storage)
     like = s.values
     parts = (torch.as_tensor(x.copy(), dtype=like.dtype) for x in (w, v))
-    result: tuple[torch.Tensor, torch.Tensor] = _Pairs.apply(detached_storage(s), like, *parts)
+    result: tuple[torch.Tensor, torch.Tensor] = apply_rule(_Pairs(detached_storage(s)), like, *parts)
     return result
 
 

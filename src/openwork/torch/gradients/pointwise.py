@@ -6,7 +6,7 @@ same expression, in torch's operations on values taken from the operands, gives 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -19,31 +19,41 @@ from ...storage.buffers import as_array, torch_dtype
 from ...storage.recorded import is_dual, is_transformed
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
+from .function import Rule, apply_rule
 
-__all__ = ["DIFFERENTIABLE", "WithGradientOf", "dense_result", "evaluate", "with_gradient_of"]
+__all__ = ["DIFFERENTIABLE", "dense_result", "evaluate", "known", "with_gradient_of"]
 
 DIFFERENTIABLE = frozenset((*FLOATS, *COMPLEX))
 """The scalar types that have gradients."""
 
 
-class WithGradientOf(torch.autograd.Function):  # type: ignore[misc]
+class _Known(Rule):
     """A known value with the gradient of another computation of it."""
 
-    @staticmethod
-    def forward(ctx: Any, value: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
+    __slots__ = ()
+
+    def forward(self, value: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
         return value.view_as(value)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return None, grads[0]
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return ()
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        return None, grad
 
 
 def with_gradient_of(value: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
     """`value` with the gradient of `computed`; under a transform or with a tangent `computed` itself."""
-    if is_dual(computed) or is_transformed(computed):
-        return computed
-    result: torch.Tensor = WithGradientOf.apply(value, computed)
+    return computed if is_dual(computed) or is_transformed(computed) else known(value, computed)
+
+
+def known(value: torch.Tensor, computed: torch.Tensor) -> torch.Tensor:
+    """`value` with the gradient of `computed`."""
+    result: torch.Tensor = apply_rule(_KNOWN, value, computed)
     return result
+
+
+_KNOWN = _Known()
 
 
 def evaluate(e: Expr, values: Mapping[str, Any], specified: Mapping[str, Any] | None = None) -> Any:

@@ -8,6 +8,7 @@ differentiation, and never has more elements than that structure::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from ...storage.buffers import as_array, length
 from ...storage.recorded import is_dual, is_recorded, is_transformed, outside, structure_of
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
-from .batched import map_batch
+from .function import Rule, apply_rule
 from .permutation import (
     convert,
     detached_storage,
@@ -50,42 +51,38 @@ class _Structures:
     out: Term
 
 
-class _Product(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(at: _Structures, known: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return _run(at, x, y) if known is None else known.data
+class _Product(Rule):
+    """A product of two sparse operands at the elements of a structure. known : its values, where they are known"""
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        ctx.at, _, x, y = inputs
-        ctx.save_for_backward(x, y)
-        ctx.save_for_forward(x, y)
+    __slots__ = ("at", "known")
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, __: None, first: Any, second: Any) -> torch.Tensor:
-        x, y = ctx.saved_tensors
-        parts = [_product(ctx.at, *pair) for pair, t in (((first, y), first), ((x, second), second)) if t is not None]
-        return torch.stack(parts).sum(0)
+    def __init__(self, at: _Structures, known: torch.Tensor | None) -> None:
+        self.at, self.known = at, known
 
-    @staticmethod
-    def vmap(info: Any, dims: Any, at: _Structures, _: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
-        return map_batch(info.batch_size, dims[2:], (x, y), lambda a, b: _product(at, a, b)), 0
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        known, self.known = self.known, None
+        return _run(self.at, x, y) if known is None else known.data
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        at: _Structures = ctx.at
-        x, y = ctx.saved_tensors
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        at, (x, y) = self.at, saved
         first = second = None
-        if ctx.needs_input_grad[2]:
-            first = _like(_product(_Structures(at.out, at.y, at.x), grads[0], _conjugate(y)), x)
-        if ctx.needs_input_grad[3]:
-            second = _like(_product(_Structures(at.x, at.out, at.y), _conjugate(x), grads[0]), y)
-        return None, None, first, second
+        if needed[0]:
+            first = _like(_product(_Structures(at.out, at.y, at.x), grad, _conjugate(y)), x)
+        if needed[1]:
+            second = _like(_product(_Structures(at.x, at.out, at.y), _conjugate(x), grad), y)
+        return first, second
+
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> torch.Tensor:
+        (x, y), (first, second) = saved, tangents
+        parts = [] if first is None else [_product(self.at, first, y)]
+        parts += [] if second is None else [_product(self.at, x, second)]
+        return torch.stack(parts).sum(0)
 
 
 def _product(at: _Structures, x: torch.Tensor, y: torch.Tensor, values: torch.Tensor | None = None) -> torch.Tensor:
     if is_recorded(x) or is_recorded(y):
-        return _Product.apply(at, values, x, y)
+        result: torch.Tensor = apply_rule(_Product(at, values), x, y)
+        return result
     return _run(at, x, y)
 
 

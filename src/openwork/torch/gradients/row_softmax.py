@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,39 +11,39 @@ from ...ops.reductions import row_softmax as kernels
 from ...storage.buffers import to_numpy
 from ...storage.recorded import structure_of
 from ...storage.storage import Storage
+from .function import Rule, apply_rule
 
 __all__ = ["row_softmax"]
 
 
 def row_softmax(s: Storage) -> torch.Tensor:
     """The rule of `ops.reductions.row_softmax.row_softmax`."""
-    result: torch.Tensor = _RowSoftmax.apply(structure_of(s), s.values)
+    result: torch.Tensor = apply_rule(_RowSoftmax(structure_of(s)), s.values)
     return result
 
 
-class _RowSoftmax(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(s: Storage, values: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = kernels.row_softmax(s.with_values(values.detach().contiguous()))
+class _RowSoftmax(Rule):
+    __slots__ = ("structure",)
+
+    def __init__(self, s: Storage) -> None:
+        self.structure = s
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = kernels.row_softmax(self.structure.with_values(values.detach().contiguous()))
         return result
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        ctx.pos = inputs[0].pos[-1]
-        ctx.save_for_backward(output)
-        ctx.save_for_forward(output)
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return (output,)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        (y,) = ctx.saved_tensors
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        (y,), pos = saved, self.structure.pos[-1]
         if torch.is_grad_enabled():
-            return None, _differential(ctx.pos, y, grads[0])
-        return None, kernels.gradient(ctx.pos, y.detach(), grads[0].detach().contiguous())
+            return (_differential(pos, y, grad),)
+        return (kernels.gradient(pos, y.detach(), grad.detach().contiguous()),)
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, tangent: torch.Tensor) -> torch.Tensor:
-        (y,) = ctx.saved_tensors
-        return _differential(ctx.pos, y, tangent)
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> torch.Tensor:
+        assert tangents[0] is not None
+        return _differential(self.structure.pos[-1], saved[0], tangents[0])
 
 
 def _differential(pos: Any, y: torch.Tensor, t: torch.Tensor) -> torch.Tensor:

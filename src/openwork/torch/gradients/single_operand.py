@@ -16,7 +16,6 @@ and the sum of these is a product of the family.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -27,27 +26,24 @@ from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.index import accesses as accesses_of
 from ...runtime import contract as statements
 from ...runtime.coiterate.types import typed
+from ...runtime.gradient_hook import tracked
 from ...runtime.strided import Strided, strided
-from ...storage.buffers import Array, as_array, is_torch, scalar_of
-from ...storage.recorded import bare, is_recorded, outside, structure_of
+from ...storage.buffers import PLAIN_TENSORS, Array, as_array, is_torch, scalar_of
+from ...storage.recorded import bare, is_recorded, is_transformed, outside, structure_of
 from ...storage.storage import Storage
-from .batched import map_batch
+from .function import Rule, apply_rule
 from .permutation import detached_storage, element_mask
 from .pointwise import DIFFERENTIABLE, evaluate
 
 __all__ = [
-    "Product", "apply_untransformed", "contract", "factors_of", "gradient_terms", "gradients_of",
-    "plain_apply", "product", "run", "sample", "statement_of",
+    "Product", "contract", "factors_of", "gradient_terms", "gradients_of", "product", "run", "sample", "statement_of",
 ]  # fmt: skip
 
 Indices = tuple[str, ...]
-_transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
-_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _current_level = torch._C._functorch.maybe_current_level
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(NamedTuple):
     """A product of a sparse operand, indexed by `at`, with dense ones, indexed by `dense`.
 
     `out` indexes a dense result; None stands for one at the elements of the sparse operand.
@@ -63,6 +59,10 @@ class Product:
         """The product, with the values of the sparse operand; without, its pattern takes part."""
         return product(self, values, dense)
 
+    def other(self, dense: tuple[Indices, ...], out: Indices | None, scalar: str) -> Product:
+        """Another product of the same sparse operand."""
+        return Product(self.structure, self.at, dense, out, scalar)
+
 
 @lru_cache(maxsize=1024)
 def statement_of(at: Indices, dense: tuple[Indices, ...], out: Indices | None, valued: bool) -> Assignment:
@@ -77,26 +77,10 @@ def statement_of(at: Indices, dense: tuple[Indices, ...], out: Indices | None, v
 
 def product(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
     """The product, with the values of the sparse operand; without, its pattern takes part."""
-    if any(x is not None and is_recorded(x) for x in (values, *dense)):
-        return _apply_function(_Differentiable, spec, values, *dense)
+    if tracked(dense if values is None else (values, *dense)):
+        result: torch.Tensor = apply_rule(_ProductRule(spec), values, *dense)
+        return result
     return run(spec, values, dense)
-
-
-def _apply_function(function: Any, *args: Any) -> Any:
-    """`function.apply(*args)`; outside of `torch.func` without binding of names, which takes 10 microseconds."""
-    if torch.compiler.is_compiling() or _transforms() or any(_is_wrapped(x) for x in args if type(x) is torch.Tensor):
-        return function.apply(*args)
-    return apply_untransformed(function, *args)
-
-
-def apply_untransformed(function: Any, *args: Any) -> Any:
-    """`function.apply(*args)` where no transform of `torch.func` takes part."""
-    return plain_apply(function)(*args)
-
-
-def plain_apply(function: Any) -> Any:
-    """`function.apply` for calls in which no transform of `torch.func` takes part."""
-    return super(torch.autograd.Function, function).apply
 
 
 def run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -111,10 +95,10 @@ def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tenso
     s = spec.structure
     if values is not None and values is not s.values:
         s = s.with_values(values.detach())
-    stmt = statement_of(spec.at, spec.dense, spec.out, values is not None)
     views: dict[str, Any] = {"A": s}
     for k, x in enumerate(dense):
-        views[f"D{k}"] = strided(x.detach())
+        views[f"D{k}"] = strided(x)
+    stmt = statement_of(spec.at, spec.dense, spec.out, values is not None)
     result: torch.Tensor
     if spec.out is None:
         result = statements.sample(stmt, views, spec.scalar).values
@@ -123,43 +107,40 @@ def _run(spec: Product, values: torch.Tensor | None, dense: Sequence[torch.Tenso
     return result
 
 
-class _Differentiable(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
-        result = run(spec, values, dense)
+class _ProductRule(Rule):
+    """The rule of a product."""
+
+    __slots__ = ("spec",)
+
+    def __init__(self, spec: Product) -> None:
+        self.spec = spec
+
+    def forward(self, values: torch.Tensor | None, *dense: torch.Tensor) -> torch.Tensor:
+        result = run(self.spec, values, dense)
         return result.data if result._is_view() else result  # torch takes no tangents of views, and no in-place forms
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        ctx.spec, *tensors = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        first, others = gradients_of(self.spec, saved[0], saved[1:], grad, needed)
+        return first, *others
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, tangent: torch.Tensor | None, *tangents: torch.Tensor | None) -> torch.Tensor:
-        values, *dense = ctx.saved_tensors
-        parts = [] if tangent is None else [product(ctx.spec, tangent, dense)]
-        for k, t in enumerate(tangents):
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> torch.Tensor:
+        values, *dense = saved
+        parts = [] if tangents[0] is None else [product(self.spec, tangents[0], dense)]
+        for k, t in enumerate(tangents[1:]):
             if t is not None:
-                parts.append(product(ctx.spec, values, [*dense[:k], t, *dense[k + 1 :]]))
+                parts.append(product(self.spec, values, [*dense[:k], t, *dense[k + 1 :]]))
         return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
 
-    @staticmethod
-    def vmap(info: Any, dims: Any, spec: Product, values: torch.Tensor | None, *dense: torch.Tensor) -> Any:
+    def batch(self, size: int, dims: Sequence[Any], tensors: Sequence[Any]) -> torch.Tensor:
         """Batches of dense operands are one more index; of values, and of results at elements, each is a product."""
-        batched = [d is not None for d in dims[2:]]
-        if (values is not None and dims[1] is not None) or spec.out is None:
-            return map_batch(info.batch_size, dims[1:], (values, *dense), lambda v, *d: product(spec, v, d)), 0
+        (values, *dense), spec = tensors, self.spec
+        if (values is not None and dims[0] is not None) or spec.out is None:
+            return super().batch(size, dims, tensors)
+        batched = [d is not None for d in dims[1:]]
         index = f"v{len({*spec.at, *spec.out, *(i for d in spec.dense for i in d)})}"
-        batch_first = [x.movedim(d, 0) if b else x for x, d, b in zip(dense, dims[2:], batched, strict=True)]
+        batch_first = [x.movedim(d, 0) if b else x for x, d, b in zip(dense, dims[1:], batched, strict=True)]
         indices = tuple((index, *i) if b else i for i, b in zip(spec.dense, batched, strict=True))
-        return product(replace(spec, dense=indices, out=(index, *spec.out)), values, batch_first), 0
-
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        values, *dense = ctx.saved_tensors
-        values_gradient, dense_gradients = gradients_of(ctx.spec, values, dense, grads[0], ctx.needs_input_grad[1:])
-        return None, values_gradient, *dense_gradients
+        return product(spec.other(indices, (index, *spec.out), spec.scalar), values, batch_first)
 
 
 def gradients_of(
@@ -185,7 +166,7 @@ def _gradient(spec: Product, wrt: int, operands: Sequence[torch.Tensor | None]) 
     factor = None if sparse is None else operands[sparse]
     if wrt and spec.out is None and values is not None:
         factor = grad * values
-    product_of = replace(spec, dense=dense, out=out, scalar=scalar_of(grad))
+    product_of = spec.other(dense, out, scalar_of(grad))
     return product_of(factor, [x for k in others if (x := operands[k]) is not None])
 
 
@@ -233,6 +214,10 @@ def _like(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like: Array) -> Array:
     """The rule of `runtime.contract.contract`."""
+    found = _as_product(stmt, values, out_scalar, stmt.lhs.indices)
+    if found is not None:
+        result: Array = apply_rule(*found)
+        return result
     is_recorded_operand = _uses_recorded_values(stmt, values)
     if out_scalar not in DIFFERENTIABLE or not is_recorded_operand:
         operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
@@ -243,6 +228,9 @@ def contract(stmt: Assignment, values: Mapping[str, Any], out_scalar: str, like:
 
 def sample(stmt: Assignment, values: Mapping[str, Any], out_scalar: str) -> Storage:
     """The rule of `runtime.contract.sample`."""
+    found = _as_product(stmt, values, out_scalar, None)
+    if found is not None:
+        return statements.sparse_operand(values).with_values(apply_rule(*found), 0)
     is_recorded_operand = _uses_recorded_values(stmt, values)
     if out_scalar not in DIFFERENTIABLE or not is_recorded_operand:
         operands = {n: _detached_operand(v, is_recorded_operand) for n, v in values.items()}
@@ -319,14 +307,31 @@ def _recipe(stmt: Assignment, name: str) -> _Recipe:
     return _Recipe(at, True in uses, others)
 
 
+def _as_product(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Indices | None) -> list[Any] | None:
+    """A statement as the rule of a product and its tensors; None of another statement, or of other operands."""
+    if scalar not in DIFFERENTIABLE:
+        return None
+    for name, v in values.items():
+        if type(v) is Storage:
+            s, driver = v, name
+    at, is_valued, others = _recipe(stmt, driver)
+    if others is None or type(s.values) not in PLAIN_TENSORS or s.values.is_conj() or s.values.is_neg():
+        return None
+    tensors, indices = [s.values if is_valued else None], []
+    for name, of_name, is_read in others:
+        x = values[name].owner
+        if not is_read or type(x) not in PLAIN_TENSORS:
+            return None
+        tensors.append(x)
+        indices.append(of_name)
+    structure = structure_of(s) if _current_level() is not None or is_transformed(s.values) else s
+    return [_ProductRule(Product(structure, at, tuple(indices), out, scalar)), *tensors]
+
+
 def _evaluate(stmt: Assignment, values: Mapping[str, Any], scalar: str, out: Indices | None) -> torch.Tensor:
     name = next(n for n, v in values.items() if type(v) is Storage)
     s: Storage = values[name]
     at, is_valued, others = _recipe(stmt, name)
-    if others is not None and _are_tensors(values):
-        spec = Product(structure_of(s), at, tuple([indices for _, indices, _ in others]), out, scalar)
-        operands = [values[n].owner if is_read else torch.ones_like(values[n].owner) for n, _, is_read in others]
-        return product(spec, s.values if is_valued else None, operands)
     like = next(b for v in values.values() for b in [_buffer(v)] if isinstance(b, torch.Tensor) and is_recorded(b))
     s_torch = structure_of(s)
     s_torch = s_torch.mapped(lambda b: as_array(b, like=like.new_zeros(0))) if s.library == "numpy" else s_torch
@@ -361,15 +366,6 @@ def _evaluate_at_elements(
     e = typed(stmt.rhs, {n: scalar_of(v) for n, v in operands.items()}, "torch")
     result: torch.Tensor = evaluate(e, operands)
     return result if elements is None else result.masked_fill(~elements, 0)
-
-
-def _are_tensors(values: Mapping[str, Any]) -> bool:
-    """Whether all operands are torch's, as they are to be computed with: none lazily conjugate."""
-    for v in values.values():
-        x = _buffer(v)
-        if not isinstance(x, torch.Tensor) or x.is_conj() or x.is_neg() or x._is_zerotensor():
-            return False
-    return True
 
 
 def _buffer(v: Any) -> Any:

@@ -6,7 +6,7 @@ A x = b        db = A^-H dx        dA = -db x^H at A
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ from ...storage.recorded import bare, structure_of
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
-from .batched import map_batch
+from .function import Rule, apply_rule
 from .permutation import without_duplicates
 from .single_operand import Product, _conjugate, _like, product
 
@@ -72,51 +72,44 @@ class _Factored:
         return bool(torch.equal(self.values, values if turned == self.turned else values.conj().resolve_conj()))
 
 
-class _Solution(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(solver: Solver, s: Storage, transposed: bool, values: Any, right: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = solver(Tensor._from_storage(s.with_values(values.detach())), right.detach(), transposed)
+class _Solution(Rule):
+    """The solution of a system. turned : whether the matrix is the conjugate transpose of the solver's"""
+
+    __slots__ = ("solver", "structure", "turned")
+
+    def __init__(self, solver: Solver, s: Storage, turned: bool) -> None:
+        self.solver, self.structure, self.turned = solver, s, turned
+
+    def forward(self, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        a = Tensor._from_storage(self.structure.with_values(values.detach()))
+        result: torch.Tensor = self.solver(a, right.detach(), self.turned)
         return result
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        ctx.solver, ctx.structure, ctx.turned, values, right = inputs
-        ctx.save_for_backward(values, right, output)
-        ctx.save_for_forward(values, right, output)
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return *tensors, output
 
-    @staticmethod
-    def vmap(
-        info: Any, dims: Any, solver: Solver, s: Storage, transposed: bool, values: Any, right: torch.Tensor
-    ) -> Any:
-        return map_batch(
-            info.batch_size, dims[3:], (values, right), lambda v, r: _solution(solver, s, transposed, v, r)
-        ), 0
-
-    @staticmethod
-    def jvp(ctx: Any, _: None, __: None, ___: None, tangent: Any, right: Any) -> torch.Tensor:
-        values, _right, solution = ctx.saved_tensors
-        parts = [] if right is None else [right]
-        if tangent is not None:
-            columns = () if solution.ndim == 1 else ("k",)
-            spec = Product(ctx.structure, ("i", "j"), (("j", *columns),), ("i", *columns), scalar_of(solution))
-            parts.append(-product(spec, tangent, [solution]))
-        return _solution(ctx.solver, ctx.structure, ctx.turned, values, sum(parts[1:], parts[0]))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        values, right, solution = ctx.saved_tensors
-        s: Storage = ctx.structure
-        adjoint = _solution(ctx.solver, s.permute((1, 0)), not ctx.turned, _conjugate(values), grads[0])
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        (values, right, solution), s = saved, self.structure
+        adjoint = _solution(self.solver, s.permute((1, 0)), not self.turned, _conjugate(values), grad)
         values_gradient = None
-        if ctx.needs_input_grad[3]:
+        if needed[0]:
             columns = () if solution.ndim == 1 else ("k",)
             spec = Product(s, ("i", "j"), (("i", *columns), ("j", *columns)), None, scalar_of(adjoint))
             values_gradient = _like(-product(spec, None, [adjoint, _conjugate(solution)]), values)
-        return None, None, None, values_gradient, _like(adjoint, right)
+        return values_gradient, _like(adjoint, right)
+
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> torch.Tensor:
+        (values, _, solution), (tangent, right) = saved, tangents
+        parts = [] if right is None else [right]
+        if tangent is not None:
+            columns = () if solution.ndim == 1 else ("k",)
+            spec = Product(self.structure, ("i", "j"), (("j", *columns),), ("i", *columns), scalar_of(solution))
+            parts.append(-product(spec, tangent, [solution]))
+        return _solution(self.solver, self.structure, self.turned, values, sum(parts[1:], parts[0]))
 
 
-def _solution(solver: Solver, s: Storage, transposed: bool, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    result: torch.Tensor = _Solution.apply(solver, s, transposed, values, right)
+def _solution(solver: Solver, s: Storage, turned: bool, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    result: torch.Tensor = apply_rule(_Solution(solver, s, turned), values, right)
     return result
 
 
@@ -152,36 +145,31 @@ def _solve(solver: Solver, a: Any, b: Any, operation: str) -> Any:
     return Tensor._from_dense(solution) if isinstance(b, Tensor) else solution
 
 
-class _LogDet(torch.autograd.Function):  # type: ignore[misc]
-    """d log|det A| = trace(A^-1 dA)"""
+class _LogDet(Rule):
+    """Sign and logarithm of a determinant: d log|det A| = trace(A^-1 dA)."""
 
-    @staticmethod
-    def forward(s: Storage, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        sign, log = direct.slogdet(Tensor._from_storage(s.with_values(values.detach())))
+    __slots__ = ("structure",)
+
+    def __init__(self, s: Storage) -> None:
+        self.structure = s
+
+    def forward(self, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        sign, log = direct.slogdet(Tensor._from_storage(self.structure.with_values(values.detach())))
         sign_value, log_value = (torch.as_tensor(x.to_numpy(), dtype=values.dtype).reshape(()) for x in (sign, log))
         return sign_value, log_value
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-        ctx.structure, values = inputs
-        ctx.save_for_backward(values)
-        ctx.save_for_forward(values)
-        ctx.mark_non_differentiable(output[0])
+    def constant(self, output: Any) -> Sequence[torch.Tensor]:
+        return (output[0],)
 
-    @staticmethod
-    def jvp(ctx: Any, _: None, tangent: torch.Tensor) -> tuple[None, torch.Tensor]:
-        (values,) = ctx.saved_tensors
-        return None, (_inverse_at(ctx.structure, values) * tangent).sum()
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        return (grad[1] * _inverse_at(self.structure, saved[0]),)
 
-    @staticmethod
-    def vmap(info: Any, dims: Any, s: Storage, values: torch.Tensor) -> Any:
-        rows = [_LogDet.apply(s, values.select(dims[1], k)) for k in range(info.batch_size)]
-        return tuple(torch.stack(column) for column in zip(*rows, strict=True)), (0, 0)
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> Any:
+        return None, (_inverse_at(self.structure, saved[0]) * tangents[0]).sum()
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        (values,) = ctx.saved_tensors
-        return None, grads[1] * _inverse_at(ctx.structure, values)
+    def batch(self, size: int, dims: Sequence[Any], tensors: Sequence[Any]) -> Any:
+        rows = [apply_rule(self, tensors[0].select(dims[0], k)) for k in range(size)]
+        return tuple(torch.stack(column) for column in zip(*rows, strict=True))
 
 
 def _inverse_at(s: Storage, values: torch.Tensor) -> torch.Tensor:
@@ -226,7 +214,7 @@ def slogdet(a: Any) -> Any:
 def _slogdet_of_one(a: Tensor) -> Any:
     """Sign and logarithm of the determinant of one real matrix."""
     s = without_duplicates(a._storage)
-    return _LogDet.apply(structure_of(s), s.values)
+    return apply_rule(_LogDet(structure_of(s)), s.values)
 
 
 def det(a: Any) -> Tensor:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from ...interop import from_torch as torch_source
+from .function import Rule, apply_rule
 
 __all__ = ["torch_values"]
 
 
-class _Values(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(ctx: Any, obj: torch.Tensor) -> torch.Tensor:
-        ctx.like = obj.detach()
+class _Values(Rule):
+    """The values of a sparse torch tensor, as a function of it."""
+
+    __slots__ = ("like",)
+
+    def __init__(self, like: torch.Tensor) -> None:
+        self.like = like
+
+    def forward(self, obj: torch.Tensor) -> torch.Tensor:
         return torch_source.torch_values(obj.detach())
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return _with_structure_of(ctx.like, grads[0])
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return ()
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        return (_with_structure_of(self.like, grad),)
 
 
 def _with_structure_of(like: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -36,5 +45,5 @@ def _with_structure_of(like: torch.Tensor, values: torch.Tensor) -> torch.Tensor
 
 def torch_values(obj: torch.Tensor) -> torch.Tensor:
     """The rule of the values of a sparse torch tensor that requires a gradient."""
-    result: torch.Tensor = _Values.apply(obj)
+    result: torch.Tensor = apply_rule(_Values(obj.detach()), obj)
     return result
