@@ -16,6 +16,7 @@ from openwork.compiler.derivative import gradients_of  # noqa: E402
 from openwork.ir.loop import Var  # noqa: E402
 from openwork.ir.ops import op  # noqa: E402
 from openwork.ir.types import Type  # noqa: E402
+from openwork.torch.gradients import merges  # noqa: E402
 from openwork.torch.gradients.pointwise import evaluate  # noqa: E402
 
 RNG = np.random.default_rng(11)
@@ -211,3 +212,24 @@ def test_an_operand_that_is_not_the_extreme_has_no_gradient(name: str, weight: f
         found = torch.autograd.grad(out, (a.values, b.values), torch.full_like(out, weight))
         for t, g, w in zip((a, b), found, want, strict=True):
             torch.testing.assert_close(g, stored(t, w), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "max"])
+def test_the_graph_keeps_no_values_of_large_operands_that_gradients_do_not_read(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradients are the same by placeholders, which have one element of memory."""
+    ours, theirs = OPS[name]
+    grads = []
+    for kept in (1 << 20, 0):
+        monkeypatch.setattr(merges, "KEPT", kept)
+        (a, x), (b, y) = (pair("csr", torch.float64, z, 0.0) for z in (X, Y))
+        found = ours(a, b)
+        sizes = [s.values.untyped_storage().nbytes() for s in found.values.grad_fn.rule.operands]
+        assert (sizes == [8, 8]) is (kept == 0)
+        found.values.sum().backward()
+        grads.append((a.values.grad, b.values.grad))
+        theirs(x, y).sum().backward()
+        torch.testing.assert_close(a.values.grad, stored(a, x.grad))
+    for first, second in zip(*grads, strict=True):
+        torch.testing.assert_close(first, second)
