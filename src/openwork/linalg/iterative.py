@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from ..runtime.at_operand import at_operand
 from ..runtime.gradient_hook import differentiable
+from ..storage.buffers import is_torch
 from .krylov import least_squares, solver, takes_tol
 from .operands import value_buffers
 
@@ -20,7 +21,7 @@ Progress: TypeAlias = bool | Callable[[int, int], Any] | None
 
 def _recordable(a: Any = None, b: Any = None, *_: Any) -> list[Any]:
     """The buffers of the matrix and the right side, which torch may record."""
-    return value_buffers(a, b)
+    return [x for x in value_buffers(a, b) if is_torch(x)]
 
 
 @takes_tol
