@@ -95,6 +95,27 @@ def test_least_squares(name: str) -> None:
     assert len(told) == len(getattr(linalg, name)(A, b))
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
+@pytest.mark.parametrize("damp", [0.0, 0.7])
+def test_transforms_of_least_squares(damp: float) -> None:
+    exact = {"atol": 1e-14, "btol": 1e-14, "iter_lim": 50}
+    for dense in ((random(8, 4) - 0.5), (random(8, 4) - 0.5).T.contiguous()):
+        A, b = ow.asarray(dense, format="csr"), random(dense.shape[0])
+        values = A.values
+
+        def f(v: torch.Tensor, b: torch.Tensor, A: Any = A) -> Any:
+            return linalg.lsqr(A.with_values(v), b, damp, **exact)[0]
+
+        v, t = random(len(values)), random(len(b))
+        moved = torch.func.jvp(f, (values, b), (v, t))[1]
+        step = 1e-6
+        expected = (f(values + step * v, b + step * t) - f(values - step * v, b - step * t)) / (2 * step)
+        assert torch.allclose(moved, expected, atol=1e-6)
+        assert torch.allclose(torch.func.vmap(f, (None, 0))(values, torch.stack([b, t]))[1], f(values, t))
+        of_b = torch.func.grad(lambda b, f=f, values=values: f(values, b).sum())(b)
+        assert torch.allclose(of_b @ t, torch.func.jvp(lambda b, f=f, v=values: f(v, b), (b,), (t,))[1].sum())
+
+
 def test_operators_have_gradients_in_the_right_side() -> None:
     dense = GENERAL.numpy()
     checked(lambda b: linalg.gmres(linalg.aslinearoperator(dense), b, rtol=1e-13)[0], B)
@@ -116,6 +137,7 @@ def test_what_has_no_gradient() -> None:
         linalg.lsmr(linalg.aslinearoperator(A), b)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")
 def test_eigenvalues_of_general_matrices() -> None:
     weights = random(N, 2)
 
@@ -130,6 +152,10 @@ def test_eigenvalues_of_general_matrices() -> None:
     for dense in (GENERAL, COMPLEX[0] + 1j * torch.diag(torch.arange(N))):
         A = ow.asarray(dense, format="csr")
         checked(of(A), A.values)
+        assert torch.autograd.gradcheck(
+            of(A), (A.values.clone().requires_grad_(),), rtol=1e-4, atol=1e-6, check_forward_ad=True,
+            check_backward_ad=False,
+        )  # fmt: skip
     alone = linalg.eigs(A.requires_grad_(), k=2, return_eigenvectors=False)
     alone.abs().sum().backward()
     assert A.grad is not None

@@ -121,35 +121,48 @@ def lobpcg(a: Any, x: Any, **options: Any) -> Any:
     return (*_pairs(t, np.asarray(w), np.asarray(v)), *histories)
 
 
-class _GeneralPairs(torch.autograd.Function):  # type: ignore[misc]
+class _GeneralPairs(Rule):
     """Known eigenvalues and right eigenvectors of a matrix, as functions of its values."""
 
-    @staticmethod
-    def forward(ctx: Any, s: Storage, values: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> Any:
-        ctx.structure = s
-        ctx.set_materialize_grads(False)
-        w, v = w.clone(), v.clone()
-        ctx.save_for_backward(values, w, v)
-        return w, v
+    __slots__ = ("structure",)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
-        values, w, v = ctx.saved_tensors
-        of_w, of_v = (torch.zeros_like(x) if g is None else g for g, x in zip(grads, (w, v), strict=True))
-        s: Storage = ctx.structure
+    def __init__(self, s: Storage) -> None:
+        self.structure = s
+
+    def forward(self, values: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> Any:
+        return w.clone(), v.clone()  # tangents of views are lost
+
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return tensors[0], *output
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        (values, w, v), (of_w, of_v), s = saved, grad, self.structure
         adjoint = Tensor._from_storage(s.with_values(_conjugate(values))).mT
-        n = s.shape[0]
-        one = eye(n, dtype=v.dtype, format="coo")
-        left = []
-        for k in range(len(w)):
-            border = v[:, k : k + 1]
-            bordered = block_array(
-                [[adjoint.astype(v.dtype) - one * w[k].conj(), border], [border.mH.resolve_conj(), None]], format="csc"
-            )
-            right = torch.cat([of_v[:, k], -of_w[k : k + 1]])
-            left.append(-direct.solve(bordered, right)[:n])
+        left = -_bordered(adjoint, w.conj().resolve_conj(), v, of_v, -of_w)[0]
         spec = Product(s, ("i", "j"), (("i", "k"), ("j", "k")), None, scalar_of(v))
-        return None, _like(product(spec, None, [torch.stack(left, 1), _conjugate(v).contiguous()]), values), None, None
+        return _like(product(spec, None, [left.contiguous(), _conjugate(v).contiguous()]), values), None, None
+
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> Any:
+        (values, w, v), change = saved, tangents[0]
+        assert change is not None
+        spec = Product(self.structure, ("i", "j"), (("j", "k"),), ("i", "k"), scalar_of(v))
+        moved = product(spec, change.to(v.dtype), [v.contiguous()])
+        a = Tensor._from_storage(self.structure.with_values(values))
+        dv, dw = _bordered(a, w, v, -moved, torch.zeros_like(w))
+        return -dw, dv
+
+
+def _bordered(a: Tensor, w: Any, v: Any, right: torch.Tensor, last: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The solutions of [[a - w, v], [v^H, 0]] for each pair: their columns, and the last element of each."""
+    n = v.shape[0]
+    one, shifted = eye(n, dtype=v.dtype, format="coo"), a.astype(v.dtype)
+    columns = []
+    for k in range(len(w)):
+        border = v[:, k : k + 1]
+        matrix = block_array([[shifted - one * w[k], border], [border.mH.resolve_conj(), None]], format="csc")
+        columns.append(direct.solve(matrix, torch.cat([right[:, k], last[k : k + 1]])))
+    found = torch.stack(columns, 1)
+    return found[:n], found[n]
 
 
 def eigs(a: Any, k: int = 6, **options: Any) -> Any:
@@ -161,7 +174,7 @@ def eigs(a: Any, k: int = 6, **options: Any) -> Any:
     values = s.values
     scalar = torch.complex64 if t._storage.scalar in ("f32", "c64") else torch.complex128
     parts = (torch.as_tensor(np.array(x), dtype=scalar) for x in (w, v))
-    pairs: tuple[torch.Tensor, torch.Tensor] = _GeneralPairs.apply(detached_storage(s), values, *parts)
+    pairs: tuple[torch.Tensor, torch.Tensor] = apply_rule(_GeneralPairs(detached_storage(s)), values, *parts)
     return pairs[0] if alone else pairs
 
 

@@ -14,7 +14,7 @@ The last term is that of matrices whose rows are fewer than their columns, or wh
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ from ...storage.buffers import as_array, scalar_of
 from ...storage.recorded import bare, structure_of
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
+from .function import Rule, apply_rule
 from .permutation import without_duplicates
 from .single_operand import Product, _conjugate, _like, product
 from .solvers import _solve
@@ -97,25 +98,30 @@ def solver_rule(name: str) -> Callable[..., Any]:
             return _solve(solver, t, b, name), solver.told
         hermitian = name in ("cg", "minres")
         sides = b.to_dense() if isinstance(b, Tensor) else b
-        x = _OperatorSolution.apply(solver, a, hermitian, False, sides)
+        x = apply_rule(_OperatorSolution(solver, a, hermitian, False), sides)
         return (Tensor._from_dense(x) if isinstance(b, Tensor) else x), solver.told
 
     return rule
 
 
-class _OperatorSolution(torch.autograd.Function):  # type: ignore[misc]
+class _OperatorSolution(Rule):
     """The solution with an operator, as a function of the right side."""
 
-    @staticmethod
-    def forward(ctx: Any, solver: _Solver, a: Any, hermitian: bool, turned: bool, right: torch.Tensor) -> Any:
-        ctx.call = solver, a, hermitian, turned
-        operator = a if not turned or hermitian else _adjoint_operator(a, solver.name)
-        return solver(operator, right.detach(), turned and not hermitian)
+    __slots__ = ("hermitian", "operator", "solver", "turned")
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        solver, a, hermitian, turned = ctx.call
-        return None, None, None, None, _OperatorSolution.apply(solver, a, hermitian, not turned, grads[0])
+    def __init__(self, solver: _Solver, operator: Any, hermitian: bool, turned: bool) -> None:
+        self.solver, self.operator, self.hermitian, self.turned = solver, operator, hermitian, turned
+
+    def forward(self, right: torch.Tensor) -> Any:
+        turned = self.turned and not self.hermitian
+        operator = _adjoint_operator(self.operator, self.solver.name) if turned else self.operator
+        return self.solver(operator, right.detach(), turned)
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        return (apply_rule(_OperatorSolution(self.solver, self.operator, self.hermitian, not self.turned), grad),)
+
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> Any:
+        return apply_rule(self, *tangents)
 
 
 def _adjoint_operator(a: Any, name: str) -> Any:
@@ -126,38 +132,54 @@ def _adjoint_operator(a: Any, name: str) -> Any:
     return aslinearoperator(a).H
 
 
-class _LeastSquares(torch.autograd.Function):  # type: ignore[misc]
+class _LeastSquares(Rule):
     """The least-squares solution, as a function of the matrix's values and the right side."""
 
-    @staticmethod
-    def forward(ctx: Any, call: _Call, s: Storage, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        x = call.solution(s, values.detach(), right.detach())
-        ctx.call, ctx.structure = call, s
-        ctx.save_for_backward(values, right, x)
-        return x
+    __slots__ = ("call", "structure")
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        values, right, x = ctx.saved_tensors
-        call, s = ctx.call, ctx.structure
-        turned, conjugate = s.permute((1, 0)), _conjugate(values)
-        y = _LeastSquares.apply(call, turned, conjugate, grads[0])
+    def __init__(self, call: _Call, s: Storage) -> None:
+        self.call, self.structure = call, s
+
+    def forward(self, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        return self.call.solution(self.structure, values.detach(), right.detach())
+
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return *tensors, output
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        (values, right, x), damp, s = saved, self.call.damp, self.structure
+        adjoint, turned, conjugate = self._adjoint(), s.permute((1, 0)), _conjugate(values)
+        y = apply_rule(adjoint, conjugate, grad)
         of_values = None
-        if ctx.needs_input_grad[2]:
-            rest = grads[0] - _times(turned, conjugate, y)
-            residual = right - _times(s, values, x)
-            if call.damp:
-                z = rest / call.damp**2
-                pairs = [(residual, z), (-y, x)]
-            else:
-                z = _LeastSquares.apply(call, s, values, y)
-                w = _LeastSquares.apply(call, turned, conjugate, x)
-                pairs = [(residual, z), (-y, x), (w, rest)]
+        if needed[0]:
+            rest = grad - _times(turned, conjugate, y)
+            z = rest / damp**2 if damp else apply_rule(self, values, y)
+            pairs = [(right - _times(s, values, x), z), (-y, x)]
+            if not damp:
+                pairs.append((apply_rule(adjoint, conjugate, x), rest))
             left = torch.stack([p for p, _ in pairs], 1)
             other = torch.stack([_conjugate(q) for _, q in pairs], 1)
             spec = Product(s, ("i", "j"), (("i", "k"), ("j", "k")), None, scalar_of(left))
             of_values = _like(product(spec, None, [left, other]), values)
-        return None, None, of_values, _like(y, right)
+        return of_values, _like(y, right)
+
+    def tangent(self, saved: Sequence[Any], tangents: Sequence[torch.Tensor | None]) -> Any:
+        (values, right, x), (change, moved), s = saved, tangents, self.structure
+        moved = torch.zeros_like(right) if moved is None else moved
+        if change is None:
+            return apply_rule(self, values, moved)
+        adjoint, turned, conjugate = self._adjoint(), s.permute((1, 0)), _conjugate(values)
+        dx = apply_rule(self, values, moved - _times(s, change, x))
+        pulled = _times(turned, _conjugate(change), right - _times(s, values, x))
+        y = apply_rule(adjoint, conjugate, pulled)
+        if self.call.damp:
+            return dx + (pulled - _times(turned, conjugate, y)) / self.call.damp**2
+        w = _times(turned, _conjugate(change), apply_rule(adjoint, conjugate, x))
+        outside = w - _times(turned, conjugate, apply_rule(adjoint, conjugate, w))
+        return dx + apply_rule(self, values, y) + outside
+
+    def _adjoint(self) -> _LeastSquares:
+        return _LeastSquares(self.call, self.structure.permute((1, 0)))
 
 
 def _times(s: Storage, values: torch.Tensor, x: torch.Tensor) -> Any:
@@ -202,7 +224,7 @@ def least_squares_rule(name: str) -> Callable[..., Any]:
         right, values = as_array(sides, like=like), as_array(s.values, like=like)
         scalar = torch.result_type(values[:0], right)
         structure = structure_of(s).mapped(lambda x: as_array(x, like=bare(like, any_of_batch=True)))
-        x = _LeastSquares.apply(call, structure, values.to(scalar), right.to(scalar))
+        x = apply_rule(_LeastSquares(call, structure), values.to(scalar), right.to(scalar))
         return (Tensor._from_dense(x) if isinstance(b, Tensor) else x, *(call.told or ()))
 
     return rule
