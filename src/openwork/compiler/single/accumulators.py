@@ -18,7 +18,9 @@ from .nest import Nest, Walk
 
 __all__ = ["Accumulators", "Key", "Terms"]
 
-_LANE_REDUCTIONS = {"add": "hsum", "mul": "hprod", "min": "hmin", "max": "hmax", "or": "hmax", "and": "hmin"}
+_LANE_REDUCTIONS = {"add": "hsum", "mul": "hprod", "min": "hmin", "max": "hmax", "bor": "hmax", "band": "hmin"}
+_WITHOUT_BRANCHES = {"or": "bor", "and": "band"}
+"""Of truth values the operations that read both operands: all of a product's elements may be read."""
 """Reductions over the lanes of a vector; of booleans the greatest is their disjunction."""
 
 
@@ -43,8 +45,8 @@ class Terms:
         self.reduce = stmt.reduction
         self.combine = combine_name(self.reduce)
         if compute == "bool":
-            self.reduce = {"add": "or", "mul": "and"}.get(self.reduce, self.reduce)
-            self.combine = "and"
+            self.reduce = _WITHOUT_BRANCHES.get({"add": "or", "mul": "and"}.get(self.reduce, self.reduce), self.reduce)
+            self.combine = "band"
 
     # -- coordinates -----------------------------------------------------------------------------------------------
 
@@ -88,6 +90,7 @@ class Terms:
             case Apply("pattern", _):
                 return const(1, Type(self.compute, walk.lanes))
             case Apply(name, args):
+                name = _WITHOUT_BRANCHES.get(name, name) if self.compute == "bool" else name
                 return op(name, *(self.value(a, walk, piece, base) for a in args))
             case Access() if e == self.driver:
                 scalar = self.operands[e.tensor].scalar

@@ -81,9 +81,9 @@ def combine_name(reduce: str) -> str:
 
 def identity(reduce: str, scalar: str) -> Const:
     """The value that the reduction begins with."""
-    if reduce in ("add", "or"):
+    if reduce in ("add", "or", "bor"):
         return const(0, scalar)
-    if reduce in ("mul", "and"):
+    if reduce in ("mul", "and", "band"):
         return const(1, scalar)
     if scalar in ("f16", "bf16", "f32", "f64"):
         return const(float("inf") if reduce == "min" else float("-inf"), scalar)
