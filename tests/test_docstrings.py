@@ -19,6 +19,7 @@ import pytest
 import openwork as ow
 from openwork import errors
 
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
 TORCH = getattr(find_spec("torch"), "origin", None) is not None
 """Whether torch is installed: a folder of that name is none."""
 DASK = ("dask",) if find_spec("dask") and find_spec("distributed") else ()

@@ -169,24 +169,6 @@ def test_structures_far_from_symmetric_go_to_superlu() -> None:
     np.testing.assert_allclose(A @ linalg.factorized(ow.asarray(A), "lu")(b), b)
 
 
-def test_pardiso() -> None:
-    pytest.importorskip("pypardiso")
-    b = np.cos(np.arange(600.0)).reshape(300, 2)
-    for kind in KINDS:
-        A = matrix(kind, "float64")
-        F = linalg.factorized(ow.asarray(A), "pardiso")
-        assert F.kind == "pardiso"
-        for trans, M in (("N", A), ("T", A.T), ("H", A.T)):
-            np.testing.assert_allclose(F.solve(b, trans), np.linalg.solve(M.toarray(), b), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(F.update(2 * A.data)(b), np.linalg.solve(2 * A.toarray(), b), rtol=1e-9, atol=1e-12)
-        with pytest.raises(UnsupportedError, match="no determinant"):
-            F.logdet()
-    with pytest.raises(UnsupportedError, match="pypardiso takes float64"):
-        linalg.factorized(ow.asarray(matrix("lu", "complex128")), "pardiso")
-    with pytest.raises(np.linalg.LinAlgError, match="pardiso"):
-        linalg.factorized(ow.asarray(sp.csr_array(np.diag([1.0, 0.0, 2.0]))), "pardiso")
-
-
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_kkt_systems(dtype: str) -> None:
     rng = np.random.default_rng(3)

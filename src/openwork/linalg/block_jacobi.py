@@ -109,8 +109,8 @@ def block_jacobi(a: Any, /, blocks: Any = None) -> BlockJacobi:
     Examples
     --------
     >>> A = ow.asarray([[2.0, 1, 0, 0], [1, 2, 0, 0], [0, 0, 4, 1], [0, 1, 0, 1]], format="bsr(2, 2)")
-    >>> (ow.linalg.block_jacobi(A) @ np.array([3.0, 3, 5, 1])).tolist()
-    [1.0, 1.0, 1.0, 1.0]
+    >>> np.allclose(ow.linalg.block_jacobi(A) @ np.array([3.0, 3, 5, 1]), 1)
+    True
     """
     t = square(a, "block_jacobi")
     n = t.shape[-1]

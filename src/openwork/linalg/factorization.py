@@ -20,6 +20,7 @@ from .direct_solver.solvers import Multifrontal, symbolic_phase
 from .direct_solver.symbolic import Symbolic
 from .direct_solver.systems import Rows, completed, coordinates, equilibrated, mirror, rows_of
 from .inverse import InverseOperator, check_transposition
+from .mumps import Mumps
 from .operands import solve_scalar, square, value_buffers
 from .pardiso import Pardiso
 from .preconditioner import finite
@@ -29,13 +30,13 @@ __all__ = ["Factorization", "factorized"]
 
 Array = np.ndarray[Any, Any]
 
-KINDS = ("auto", "cholesky", "ldl", "lu", "superlu", "pardiso")
+KINDS = ("auto", "cholesky", "ldl", "lu", "superlu", "pardiso", "mumps")
 OURS = ("cholesky", "ldl", "lu")
 COLUMNS = 64
 """Columns of an inverse that are computed at a time."""
 SMALL = 1500
 """Rows below which SuperLU, which has no symbolic phase of its own, takes less time."""
-REFINEMENTS = {"cholesky": 0, "ldl": 3, "lu": 3, "superlu": 0, "pardiso": 1}
+REFINEMENTS = {"cholesky": 0, "ldl": 3, "lu": 3, "superlu": 0, "pardiso": 1, "mumps": 1}
 SINGLE_REFINEMENTS = 20
 
 
@@ -229,6 +230,8 @@ class Factorization(InverseOperator):
             return SuperLU(self._rows, self.scalar, self._options)
         if kind == "pardiso":
             return Pardiso(self._rows, self.scalar)
+        if kind == "mumps":
+            return Mumps(self._rows)
         scalar = {"f64": "f32", "c128": "c64"}.get(self.scalar, self.scalar) if single else self.scalar
         return Multifrontal(self._rows, kind, scalar, lambda match: self._symbolic(match, ordering))
 
@@ -347,9 +350,9 @@ def factorized(
     ----------
     a : Tensor, shape (n, n), any format
     kind : "cholesky" of a Hermitian positive definite matrix and "ldl" of an indefinite one: the lower triangle is
-        read; "lu"; "superlu", SciPy's; "pardiso", MKL's by pypardiso, float64 alone; "auto" finds out: a Hermitian
-        matrix is tried by "cholesky" and "ldl", others by "lu"; small ones go to SuperLU, and so do those whose
-        structure is far from symmetric
+        read; "lu"; "superlu", SciPy's; "pardiso", MKL's by pypardiso, float64 alone; "mumps", by python-mumps; "auto"
+        finds out: a Hermitian matrix is tried by "cholesky" and "ldl", others by "lu"; small ones go to SuperLU, and
+        so do those whose structure is far from symmetric
     ordering : "auto", the name of a method of `ordering`, or an order
     refine : steps of iterative refinement of each solution at most; by default 3 of "ldl" and "lu", 0 else
     precision : "single" computes factors of half the size, and refines solutions with residuals of full precision

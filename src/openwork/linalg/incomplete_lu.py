@@ -205,7 +205,7 @@ def iluk(a: Any, /, level: int = 1) -> IncompleteLU:
     --------
     >>> line = ow.diags_array([-1.0, 4.0, -1.0], offsets=[-3, 0, 1], shape=(9, 9), format="csr")
     >>> [ow.linalg.iluk(line, k).nse for k in range(3)]
-    [23, 28, 33]
+    [23, 29, 35]
     """
     level = integer(level, "iluk", "level")
     if level < 0:

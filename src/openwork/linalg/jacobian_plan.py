@@ -77,7 +77,7 @@ def jacobian_plan(pattern: Any, mode: str = "auto", *, format: object = "csr") -
     >>> plan = ow.linalg.jacobian_plan(P)
     >>> plan
     <JacobianPlan: 3 evaluations instead of 10000>
-    >>> plan.differences(np.square, np.full(10000, 0.5)).trace().round(3)
+    >>> round(float(plan.differences(np.square, np.full(10000, 0.5)).trace()), 3)
     10000.0
     """
     t = _checked(pattern, "jacobian_plan")
