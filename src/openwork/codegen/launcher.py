@@ -18,6 +18,7 @@ from typing import Any
 
 from ..checked import CHECKED
 from ..errors import UnsupportedError
+from ..storage import buffers
 from . import disk, engine, linker
 from .executable import Executable
 
@@ -32,6 +33,7 @@ _PUBLIC = (
 """CPython's functions that `launcher.ll` calls, in the order in which it is given them."""
 _BEGIN = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * len(_PUBLIC))
 _LAUNCH = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.py_object, ctypes.c_int64, ctypes.c_int64)
+_ADDRESS = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.py_object)
 _code: list[linker.Code] = []
 """The launcher's code, which is never unmapped."""
 
@@ -77,6 +79,7 @@ def launcher() -> Launch | None:
     except (OSError, UnsupportedError):
         return None
     _code.append(code)
-    begin, launch, _ = code.addresses
+    begin, launch, address_of = code.addresses
     _BEGIN(begin)(*[ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in _PUBLIC])
+    buffers.array_address = _ADDRESS(address_of)
     return _LAUNCH(launch)
