@@ -7,8 +7,6 @@ import threading
 from _thread import get_ident
 from collections.abc import Iterator
 from functools import cached_property
-from importlib import _bootstrap
-from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -112,22 +110,6 @@ def test_locks_of_cached_properties_are_replaced() -> None:
     assert all((again[key] is not ours[key]) == has_locks for key in ours)
     assert locks("scipy.") == others
     assert ow.asarray(np.eye(3), format="csr").format == ow.format("csr")
-
-
-def test_an_import_that_another_thread_had_begun_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = [_bootstrap._get_module_lock(name) for name in ("begun", "begun.inner", "begunner")]
-    for name, initializing in (("begun", False), ("begun.inner", True), ("begunner", True)):
-        module = ModuleType(name)
-        module.__spec__ = ModuleSpec(name, None)
-        module.__spec__._initializing = initializing  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, name, module)
-    after_fork.forget_imports("begun")
-    assert ("begun" in sys.modules, "begun.inner" in sys.modules, "begunner" in sys.modules) == (False, False, True)
-    locks = _bootstrap._module_locks
-    assert ("begun" in locks, "begun.inner" in locks, "begunner" in locks) == (False, False, True)
-    assert len(held) == 3
-    after_fork.forget_imports("numpy")
-    assert sys.modules["numpy"] is np  # its import is done
 
 
 def test_the_childs_one_thread_is_its_main_one(monkeypatch: pytest.MonkeyPatch, elsewhere: SimpleNamespace) -> None:

@@ -1,29 +1,12 @@
-"""A forked child -> locks and half-done imports of the parent's other threads, released: they have no owner there."""
+"""A forked child -> locks of the package's cached properties that the parent's other threads held, renewed."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from functools import cached_property
-from importlib import _bootstrap
-from typing import Any
 
-__all__ = ["forget_imports", "renew_locks"]
-
-
-def forget_imports(package: str) -> None:
-    """Forget a package that a thread which the child does not have was importing, so that the child imports it anew.
-
-    Python frees no module's lock after a fork: an import of it in the child would wait for ever.
-    """
-    modules = [name for name in list(sys.modules) if name.partition(".")[0] == package]
-    locks: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
-    locked = [name for name in list(locks) if name.partition(".")[0] == package]
-    if any(getattr(getattr(sys.modules[name], "__spec__", None), "_initializing", False) for name in modules):
-        for name in modules:
-            del sys.modules[name]
-    for name in locked:
-        locks.pop(name, None)
+__all__ = ["renew_locks"]
 
 
 def renew_locks() -> None:

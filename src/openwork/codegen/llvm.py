@@ -2,8 +2,8 @@
 
 A call runs where no signal is delivered (`interruptible`), so that no exception comes between LLVM's objects; the main
 thread waits for it, and handles signals. A fork waits for a call of another thread, the import of llvmlite included:
-the child would have LLVM's data in the state of an unfinished call. After a timeout it goes ahead, with new locks, and
-the child imports anew what another thread was importing.
+the child would have LLVM's data in the state of an unfinished call. After a timeout it goes ahead, with new locks; a
+child of a thread that was importing llvmlite then cannot compile, as Python frees no module's lock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from .. import interruptible
 from ..errors import UnsupportedError
-from .after_fork import forget_imports, renew_locks
+from .after_fork import renew_locks
 
 try:
     import resource
@@ -36,6 +36,10 @@ _no_fork.set()
 _held = False
 _inside: int | None = None
 """The thread that holds the lock."""
+_imports = False
+"""Whether a thread imports llvmlite; in a forked child that thread is not there to end it."""
+_is_without = False
+"""Whether this process was forked while another thread imported llvmlite."""
 _ARENA_MAX = -8
 """M_ARENA_MAX of glibc's mallopt."""
 LAST = 5.0
@@ -48,6 +52,13 @@ def library() -> Any:
 
     Raises MemoryError where the address space is too small for it, UnsupportedError where it cannot be loaded.
     """
+    global _imports
+    if _is_without:
+        raise UnsupportedError(
+            "code generation: this process was forked while another thread was loading LLVM"
+            "\n  help: call something that compiles before the fork, or start processes by spawn"
+        )
+    _imports = True
     try:
         import llvmlite.binding as llvm
     except OSError as error:
@@ -58,6 +69,8 @@ def library() -> Any:
         raise UnsupportedError(
             f"code generation: LLVM cannot be loaded: {error}\n  help: install llvmlite again"
         ) from error
+    finally:
+        _imports = False
     atexit.register(_finish)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -119,10 +132,10 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     """Threads that the child does not have may hold the locks: ours, and llvmlite's."""
-    global _LOCK, _no_fork, _inside
+    global _LOCK, _no_fork, _inside, _is_without
+    _is_without = _is_without or (_imports and not _held)
     _LOCK, _no_fork, _inside = threading.RLock(), threading.Event(), None
     _no_fork.set()
-    forget_imports("llvmlite")
     ffi: Any = sys.modules.get("llvmlite.binding.ffi")
     lock: Any = getattr(getattr(ffi, "lib", None), "_lock", None)
     if hasattr(lock, "_lock"):
