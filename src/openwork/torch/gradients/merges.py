@@ -105,9 +105,9 @@ def _derivatives(schedule: MergeSchedule) -> _Derivatives | None:
     return _Derivatives(found, {name: frozenset(v.name for v in free_variables(e)) for name, e in found.items()})
 
 
-def _placeholder(values: torch.Tensor) -> torch.Tensor:
-    """Values of this length and dtype that are not to be read: of large ones without memory."""
-    return values.detach() if values.shape[0] <= KEPT else values.new_empty(()).expand(values.shape)
+def _without_memory(values: torch.Tensor) -> torch.Tensor:
+    """Values of this length and dtype that are not to be read."""
+    return values.new_empty(()).expand(values.shape)
 
 
 class _Merge(Rule):
@@ -125,7 +125,12 @@ class _Merge(Rule):
     def forward(self, *values: torch.Tensor) -> torch.Tensor:
         self.result = execute(self.program, self.operands, self.numbers)[0]
         # the graph keeps what their structures say, and of large values what derivatives read alone
-        self.operands = tuple([s.with_own_values(_placeholder(s.values)) for s in self.operands])
+        self.operands = tuple(
+            [
+                s.with_own_values(v.detach() if v.shape[0] <= KEPT else _without_memory(v))
+                for s, v in zip(self.operands, values, strict=True)
+            ]
+        )
         result: torch.Tensor = self.result.values
         return result
 
