@@ -13,8 +13,6 @@ import openwork as ow
 from openwork.errors import ShapeError, UnsupportedError
 from openwork.linalg import jacobian_plan
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
-
 
 def triangles(n: int) -> Any:
     """The triangles of a square of n x n vertices."""

@@ -92,7 +92,6 @@ def test_gradients(spec: str, axis: int) -> None:
     assert second.abs().max() > 0
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
 def test_second_derivatives_and_tangents(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(row_softmax.tuning, "MOVES_KEPT", 0)

@@ -13,7 +13,6 @@ import openwork as ow
 from openwork.errors import DTypeError, InvariantError, ShapeError, UnsupportedError
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of jvp
 F: Any = torch.nn.functional
 N = 12
 SPARSE = (np.random.default_rng(0).random((N, N)) < 0.2) * 1.5

@@ -81,7 +81,6 @@ def test_gradients_at_every_element() -> None:
     assert torch.allclose(D.grad, 1 / (1 + DENSE))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
 def test_checks_of_derivatives() -> None:
     x = torch.ones(4, dtype=torch.float64, requires_grad=True)
     for format in ("csr", "bsr(1, 2)", "coo"):

@@ -64,7 +64,6 @@ def test_singular_values_and_vectors() -> None:
     assert ow.linalg.svds(A, k=1, return_singular_vectors="u")[2] is None
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
 def test_forward_mode_and_second_derivatives() -> None:
     def of_eigenpairs(a: Any) -> Any:
         w, v = ow.linalg.eigsh((a + a.T) * 0.5, k=2, which="LA", v0=np.ones(6))
@@ -125,7 +124,6 @@ def test_determinants_of_stacks(format: str, batch: tuple[int, ...]) -> None:
         assert torch.allclose(A.grad.to_dense(), dense.grad * (A.pattern().to_dense() != 0))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")
 def test_logarithms_of_determinants() -> None:
     A = ow.asarray(SYMMETRIC, format="csr").requires_grad_()
     assert gradcheck(lambda a: ow.linalg.slogdet(a)[1], (A,), check_forward_ad=True)

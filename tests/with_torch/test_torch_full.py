@@ -315,7 +315,6 @@ FORWARD = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
 @pytest.mark.parametrize("layout", ["csr", pytest.param("coo", marks=pytest.mark.slow)])
 def test_tangents_of_every_element(layout: str) -> None:
     """Forward mode: of a dense tensor that is stored sparse, and of a Tensor with a tangent of any format."""
@@ -339,7 +338,6 @@ def test_tangents_of_every_element(layout: str) -> None:
         assert ow.asarray(dense.to_sparse_csr()).nse == other.nse
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")
 @pytest.mark.parametrize("transform", ["grad", "jacfwd"])
 def test_sparse_tensors_of_torch_inside_transforms(transform: str) -> None:
     d = torch.eye(4, 6, dtype=torch.float64)

@@ -226,7 +226,6 @@ def test_views_of_a_leaf_made_under_no_grad_require_no_gradient() -> None:
     assert p[0] == 5.0
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
 def test_tangents_stay_under_no_grad() -> None:
     p, tangent = torch.ones(3, dtype=torch.float64, requires_grad=True), torch.arange(3, dtype=torch.float64)
     with torch.autograd.forward_ad.dual_level(), torch.no_grad():

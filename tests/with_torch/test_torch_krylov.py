@@ -95,7 +95,6 @@ def test_least_squares(name: str) -> None:
     assert len(told) == len(getattr(linalg, name)(A, b))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own, of forward mode
 @pytest.mark.parametrize("damp", [0.0, 0.7])
 def test_transforms_of_least_squares(damp: float) -> None:
     exact = {"atol": 1e-14, "btol": 1e-14, "iter_lim": 50}
@@ -137,7 +136,6 @@ def test_what_has_no_gradient() -> None:
         linalg.lsmr(linalg.aslinearoperator(A), b)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")
 def test_eigenvalues_of_general_matrices() -> None:
     weights = random(N, 2)
 

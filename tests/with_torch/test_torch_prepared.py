@@ -133,7 +133,6 @@ def test_merges(name: str, format: str) -> None:
                 torch.testing.assert_close(call(ow.asarray(x, format=format), b).to_dense(), call(x, y))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch.jit.script, by torch.func.jvp
 def test_merges_in_transforms() -> None:
     x, y = (torch.tensor(np.roll(X, n, 0)) for n in (0, 2))
     a, b = ow.asarray(x, format="csr"), ow.asarray(y, format="csr")

@@ -136,7 +136,6 @@ def test_factors_that_are_not_finite(name: str, value: float) -> None:
         torch.testing.assert_close(dense_of(ours(a, b)), theirs(dense_of(a), dense_of(b), None), equal_nan=True)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch.jit.script, by torch.func.jvp
 @pytest.mark.parametrize("name", ["a + b", "a * b", "a @ b", "a * 2", "softmax", "row sums", "means"])
 def test_transforms_and_tangents(name: str) -> None:
     """After calls that keep something: transforms and tangents see values of their own."""
