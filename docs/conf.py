@@ -8,34 +8,71 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "_site"), str(HERE.parent / "tools")]
 
+import openwork  # noqa: E402
+
 project = "openwork"
 author = "The openwork developers"
 copyright = "The openwork developers, BSD-3-Clause"
-extensions = ["myst_parser", "name_links"]
+version = release = openwork.__version__
+REPOSITORY = "https://github.com/openwork-project/openwork"
+SITE = "https://openwork-project.github.io/openwork"
+
+extensions = ["myst_parser", "sphinx_copybutton", "sphinx_design", "name_links"]
 exclude_patterns = ["_site", "_static", "gallery/pictures"]
 suppress_warnings = ["config.cache"]
 nitpicky = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!openwork\.).*")]  # types of other libraries
 python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
 smartquotes = False
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 highlight_language = "text"
-pygments_style = "tango"
-pygments_dark_style = "github-dark"
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.output) > div.highlight > pre"
 
-html_theme = "furo"
-html_title = "openwork"
+html_theme = "pydata_sphinx_theme"
+html_title = f"openwork {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_favicon = "_static/mark.svg"
 html_theme_options = {
-    "light_logo": "mark.svg",
-    "dark_logo": "mark.svg",
+    "logo": {
+        "text": "openwork",
+        "image_light": "_static/mark.svg",
+        "image_dark": "_static/mark.svg",
+    },
+    "navbar_align": "left",
+    "header_links_before_dropdown": 5,
+    "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    "icon_links": [
+        {"name": "Source", "url": REPOSITORY, "icon": "fa-brands fa-github"}
+    ],
+    "switcher": {
+        "json_url": f"{SITE}/_static/versions.json",
+        "version_match": "dev" if "dev" in version else version,
+    },
+    "check_switcher": False,  # the list lies with the newest version of the site, not in this build
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
     "navigation_with_keys": True,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {
+    page: []
+    for page in (
+        "index",
+        "install",
+        "tutorial",
+        "benchmarks",
+        "changelog",
+        "contributing",
+        "citation",
+    )
 }
 html_copy_source = False
 html_show_sourcelink = False
-html_show_sphinx = False

@@ -6,6 +6,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ CODE = [
 ]
 FENCE = re.compile(r"^(`{3,})(.*?)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+INCLUDED = re.compile(r"\A```{include} (\S+)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 BUILT = (str(DOCS / "reference"), str(DOCS / "gallery"))
 """Folders of pages that are written when the site is built."""
@@ -33,7 +35,9 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The ends of addresses that headings have, as GitHub and the site make them."""
+    """The ends of addresses that headings have, as GitHub and the site make them; a page may be another file's."""
+    whole = INCLUDED.search(page.read_text())
+    page = page.parent / whole[1] if whole else page
     found = HEADING.findall(FENCE.sub("", page.read_text()))
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in found}
 
@@ -93,9 +97,16 @@ def test_every_page_is_in_one_list() -> None:
     for page in WRITTEN:
         for _, directive, body in FENCE.findall(page.read_text()):
             if directive == "{toctree}":
-                listed += [page.parent / f"{line}.md" for line in body.splitlines() if line and line[0] != ":"]
+                names = re.findall(r"^(?!:)(?:.* <)?([\w/.-]+)>?$", body, re.MULTILINE)
+                listed += [page.parent / f"{name}.md" for name in names]
     pages = set(WRITTEN) - {DOCS / "index.md", DOCS / "reference.md"}
     assert sorted(listed) == sorted({*pages, *(page for page in listed if str(page.parent) in BUILT)})
+
+
+def test_every_extra_is_on_the_page_of_installation() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    rows = re.findall(r"^\| `([a-z]+)` \|", (DOCS / "install.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(extras)
 
 
 def cells(page: Path) -> list[tuple[str, str]]:

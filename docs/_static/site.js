@@ -1,2 +1,8 @@
 // From a folder, pages may not be fetched: the search lists its finds without the lines around them.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+
+// The list of versions is fetched from the published site; without a network the button says this version.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const button of document.querySelectorAll(".version-switcher__button"))
+    button.firstChild.textContent = `${DOCUMENTATION_OPTIONS.theme_switcher_version_match} `;
+});
