@@ -13,7 +13,6 @@ OPTIONAL = frozenset(
         "torch",
         "torch_geometric",
         "pymetis",
-        "rich",
         "matplotlib",
         "h5py",
         "pyarrow",

@@ -24,6 +24,7 @@ LAYERS = (
         "integers",
         "reals",
         "interruptible",
+        "progress",
         "tables",
         "tuning",
         "caller",

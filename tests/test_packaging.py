@@ -31,9 +31,9 @@ def test_the_version_stands_once() -> None:
 
 
 def test_extras_are_minimal() -> None:
-    """What everybody installs is NumPy, SciPy and llvmlite; an extra names what its subject needs."""
+    """What everybody installs is NumPy, SciPy, llvmlite and rich; an extra names what its subject needs."""
     names = {re.split(r"[\[<>=]", d)[0] for d in PROJECT["project"]["dependencies"]}
-    assert names == {"numpy", "scipy", "llvmlite"}
+    assert names == {"numpy", "scipy", "llvmlite", "rich"}
     extras = PROJECT["project"]["optional-dependencies"]
     assert {name: len(e) for name, e in extras.items() if name not in ("test", "docs") and len(e) > 3} == {}
 

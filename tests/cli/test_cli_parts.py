@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,7 +119,10 @@ def test_texts() -> None:
     assert output.time_text(2) == "2.00 s"
     assert output.ratio_text(1.234) == "1.23"
     assert output.ratio_text(None) == "-"
-    assert output.count_text(1234567) == "1 234 567"
+    assert output.count_text(1234567) == "1,234,567"
+    assert output.percent_text(0.00313) == "0.31%"
+    assert output.percent_text(0.5) == "50%"
+    assert output.percent_text(0) == "0%"
 
 
 def test_bytes_of_text() -> None:
@@ -138,13 +140,6 @@ def test_table_and_bars() -> None:
     assert output.table_text(["a", "bb"], [["x", "1"], ["long", "22"]]) == "a     bb\n----  --\nx      1\nlong  22"
     assert output.bars(["0", "10"], [0, 4], width=4) == " 0 |      0\n10 | #### 4"
     assert output.bars([], []) == ""
-
-
-def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with output.progress("job", 2) as step:
-        step("one")
-        step("two")
-    assert capsys.readouterr() == ("", "")
 
 
 def test_split_outside_and_bindings() -> None:
@@ -265,67 +260,3 @@ def test_peers() -> None:
         assert (name, found.layout) == (kind, layout)
         assert layout is not torch.sparse_coo or found.is_coalesced()
         np.testing.assert_array_equal(found.to_dense()[:5, :7], a.toarray())
-
-
-def test_time_left() -> None:
-    assert output.time_left(10.0, 1, 4) == ""
-    assert output.time_left(10.0, 2, 4) == "0:10 left"
-    assert output.time_left(200.0, 2, 4) == "3:20 left"
-    assert output.time_left(200.0, 4, 4) == ""
-
-
-@pytest.mark.parametrize("rich", [True, False])
-def test_progress_at_a_terminal(
-    rich: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is shown is wiped at the end, and when the job is interrupted."""
-    if rich:
-        pytest.importorskip("rich")
-    else:
-        monkeypatch.setitem(sys.modules, "rich.console", None)
-    monkeypatch.setattr(output, "SHOW_AFTER", -1.0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    for fails in (False, True):
-        try:
-            with output.counter("job") as show:
-                for done in range(4):
-                    show(done, 5, f"step{done}")
-                if fails:
-                    raise KeyboardInterrupt
-        except KeyboardInterrupt:
-            assert fails
-        err = capsys.readouterr().err
-        assert "step0" in err
-        assert "3/5" in err
-        assert "0:00 left" in err
-        assert err.endswith("\x1b[K") if not rich else "step3" not in err.rsplit("\x1b[2K", 1)[-1]
-
-
-def test_steps_stand_at_the_terminal_at_once_and_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is written through, whatever the stream's buffer; early ones are not shown."""
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    stream = io.TextIOWrapper(io.BytesIO(), write_through=False)
-    monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(sys, "stderr", stream)
-    with output.progress("job", 3) as step:
-        step("early")
-        assert stream.buffer.getvalue() == b""
-        monkeypatch.setattr(output, "SHOW_AFTER", -1.0)
-        for name in ("two", "three"):
-            step(name)
-        assert stream.buffer.getvalue() == b"\r\x1b[Kjob: two 1/3\r\x1b[Kjob: three 2/3 0:00 left"
-    assert stream.buffer.getvalue().endswith(b"left\r\x1b[K")
-
-
-def test_percent_of_passes_is_shown_when_it_changes() -> None:
-    """1000 calls of two passes show 101 steps each; a third total keeps the last name."""
-    shown: list[tuple[int, int, str]] = []
-    told = output.percent(lambda *step: shown.append(step), "reading", "writing")
-    for total in (500, 700, 900):
-        for done in range(total + 1):
-            told(done, total)
-    names = [name for _, _, name in shown]
-    assert [names.count(f"{n}, percent") for n in ("reading", "writing")] == [101, 202]
-    assert shown[0][:2] == (0, 100)
-    assert shown[-1][:2] == (100, 100)

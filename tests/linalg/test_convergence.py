@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import sys
 import warnings
-from contextlib import redirect_stderr
 from typing import Any
 
 import numpy as np
@@ -121,7 +118,7 @@ def test_progress() -> None:
     assert seen == [(k + 1, 100) for k in range(len(seen))]
     linalg.gmres(t, B, restart=10, maxiter=7, progress=lambda done, limit: seen.append((done, limit)))
     assert seen[-1][1] == 70
-    with pytest.raises(ow.DTypeError, match="cg: progress is True or a function of"):
+    with pytest.raises(ow.DTypeError, match="cg: progress must be True or a function of"):
         linalg.cg(t, B, progress=3)
 
 
@@ -133,20 +130,6 @@ def test_divisions_by_zero_are_told_once(name: str) -> None:
         getattr(linalg, name)(ow.zeros((4, 4), format="csr"), np.ones(4), maxiter=2)
     assert {w.category for w in caught} <= {ow.ConvergenceWarning}
     assert len(caught) <= 1
-
-
-@pytest.mark.parametrize("rich", [True, False])
-def test_a_bar(rich: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if rich:
-        pytest.importorskip("rich")
-    else:
-        monkeypatch.setitem(sys.modules, "rich.console", None)
-    text = io.StringIO()
-    with redirect_stderr(text):
-        for name in ("cg", "gmres", "lsqr"):
-            getattr(linalg, name)(ow.asarray(A).asformat("csr"), B, progress=True)
-    assert "cg: residual" in text.getvalue() or rich
-    assert "gmres" in text.getvalue()
 
 
 def test_operators_and_functions() -> None:

@@ -14,6 +14,7 @@ from ..errors import FormatError, ShapeError, SizeError, UnsupportedError, sugge
 from ..format import format as parse
 from ..integers import integer
 from ..interop.sources import asarray
+from ..progress import Passes, Progress, ignore, reporting
 from ..reals import real
 from ..tensor.tensor import Tensor
 from .facts import Facts, facts_of
@@ -21,9 +22,6 @@ from .measure import samples
 from .units import bytes_text, time_text
 
 __all__ = ["OPERATIONS", "Advice", "Candidate", "advise"]
-
-Progress = Callable[[int, int, str], None]
-"""Called with the formats that are done, the number of all, and the next one's name."""
 
 TOO_LARGE = 16
 """Times the bytes of the smallest format, beyond which a format is not tried."""
@@ -148,7 +146,7 @@ def advise(
     op: str = "spmm",
     seconds: float = 1.0,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> Advice:
     """Which formats make sense for an operation: each with its bytes, its measured time, and why.
 
@@ -161,7 +159,8 @@ def advise(
     op : "spmv", "spmm" (32 columns), "spmv_t", "spgemm", "add", "scale", "sum", "sum:0" or "rows"
     seconds : for all measurements together, about; conversions and compiling come on top
     threads : of our kernels; default as set
-    progress : called with the number of formats that were converted, the number of all, and the next one's name
+    progress : True for bars on stderr, or a function of (done, total), of formats that are converted, then of rounds
+        of measurements
 
     Returns
     -------
@@ -195,20 +194,18 @@ def advise(
     if threads is not None:
         pool.set_num_threads(integer(threads, "advise", "threads", boolean=False))
     try:
-        candidates = _measured(t, op, facts, least, seconds, progress)
+        with reporting(progress, "advise") as passes:
+            candidates = _measured(t, op, facts, least, seconds, passes)
     finally:
         pool.set_num_threads(before)
     return Advice(OPERATIONS[op][0], t.shape, int(t.nse), facts.given, candidates)
 
 
-def _measured(
-    t: Tensor, op: str, facts: Facts, least: int, seconds: float, progress: Progress | None
-) -> list[Candidate]:
+def _measured(t: Tensor, op: str, facts: Facts, least: int, seconds: float, passes: Passes) -> list[Candidate]:
     candidates, runs, sizes = [], {}, {}
-    total = len(facts.nbytes) + 1
+    step = passes.begin("converting", "formats") or ignore
     for done, (name, nbytes) in enumerate(facts.nbytes.items()):
-        if progress is not None:
-            progress(done, total, name)
+        step(done, len(facts.nbytes), _shown(name))
         if nbytes > TOO_LARGE * least and name != facts.given:
             candidates.append(
                 Candidate(name, nbytes, None, f"{nbytes / least:,.0f} times the smallest; {facts.why[name]}")
@@ -222,7 +219,6 @@ def _measured(
             candidates.append(Candidate(name, nbytes, None, str(error).partition("\n")[0]))
             continue
         runs[name], sizes[name] = run, int(converted.nbytes)
-    if progress is not None:
-        progress(total - 1, total, "measure")
-    times = samples(runs, seconds) if runs else {}
+    step(len(facts.nbytes), len(facts.nbytes))
+    times = samples(runs, seconds, passes.begin("measuring", "rounds")) if runs else {}
     return candidates + [Candidate(name, sizes[name], min(times[name]), facts.why[name]) for name in runs]

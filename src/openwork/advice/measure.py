@@ -26,7 +26,9 @@ def medians(runs: Mapping[str, Callable[[], object]], budget: float) -> dict[str
     return {name: median(values) for name, values in samples(runs, budget).items()}
 
 
-def samples(runs: Mapping[str, Callable[[], object]], budget: float) -> dict[str, list[float]]:
+def samples(
+    runs: Mapping[str, Callable[[], object]], budget: float, step: Callable[[int, int], object] | None = None
+) -> dict[str, list[float]]:
     """Seconds per call of each in rounds in which each has one turn, for about `budget` seconds.
 
     Each is called once or more beforehand, so that compiling and first-touch costs are not counted.
@@ -43,9 +45,11 @@ def samples(runs: Mapping[str, Callable[[], object]], budget: float) -> dict[str
     enabled = gc.isenabled()
     gc.disable()
     try:
-        for _ in range(rounds):
+        for done in range(1, rounds + 1):
             for name, run in runs.items():
                 result[name].append(once(run, number[name]))
+            if step is not None:
+                step(done, rounds)
     finally:
         if enabled:
             gc.enable()

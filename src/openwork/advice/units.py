@@ -1,17 +1,34 @@
-"""Counts of bytes and seconds -> short text for people: `2.5 MB`, `32.0 us`."""
+"""Counts, shares, bytes and seconds -> short text for people: `4,054`, `0.31%`, `2.5 MB`, `32.0 us`."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from ..integers import integer
 
-__all__ = ["Size", "bytes_of", "bytes_text", "time_text"]
+__all__ = ["Size", "bytes_of", "bytes_text", "count_text", "percent_text", "shape_text", "time_text"]
 
 Size: TypeAlias = int | str
 """A number of bytes: 2 << 30, or "2GiB"."""
 _POWERS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+
+
+def count_text(count: int) -> str:
+    """`count_text(4054) == "4,054"`."""
+    return f"{count:,}"
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """`shape_text((1138, 20)) == "1,138 x 20"`."""
+    return " x ".join(map(count_text, shape)) or "a scalar"
+
+
+def percent_text(share: float) -> str:
+    """`percent_text(0.00313) == "0.31%"`: two digits, more of what is whole."""
+    percent = 100 * share
+    return f"{percent:.0f}%" if percent >= 10 or percent == 0 else f"{percent:.2g}%"
 
 
 def bytes_text(count: float) -> str:

@@ -143,9 +143,7 @@ def title(arguments: argparse.Namespace, t: Any) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     set_threads(arguments.threads)
-    with progress("read", 1) as step:
-        step(arguments.file)
-        subject = canonical(read(arguments.file), arguments.dtype)
+    subject = canonical(read(arguments.file), arguments.dtype)
     usual = MATRIX if subject.ndim == 2 else TENSOR
     operations, formats = (
         split_outside(usual[k] if given is None else given) for k, given in enumerate((arguments.op, arguments.formats))

@@ -6,10 +6,11 @@ import argparse
 
 import openwork as ow
 from openwork.io import header
+from openwork.progress import at_terminal
 
 from .load import check_path
 from .main import CliError, one_line
-from .output import count_text, counter, percent
+from .output import count_text
 
 __all__ = ["run"]
 
@@ -17,10 +18,9 @@ __all__ = ["run"]
 def run(arguments: argparse.Namespace) -> int:
     check_path(arguments.input)
     try:
-        with counter("convert") as show:
-            progress = percent(show, "reading", "writing")
+        with at_terminal() as passes:
             ow.convert(
-                arguments.input, arguments.output, format=arguments.format, memory=arguments.memory, progress=progress
+                arguments.input, arguments.output, format=arguments.format, memory=arguments.memory, progress=passes
             )
         found = header(arguments.output)
     except (ValueError, TypeError) as error:

@@ -122,10 +122,9 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{name:<12}  {text}")
         if arguments.file is None:
             return 0
-    with progress("info", 3) as step:
-        step("read")
-        t = read(arguments.file)
-        facts = describe(t)
+    t = read(arguments.file)
+    facts = describe(t)
+    with progress("info", 2) as step:
         if t.ndim == 2:
             step("structure")
             csr = to_csr(t)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import openwork as ow
+from openwork.progress import at_terminal
 
 from .main import CliError, one_line
-from .output import counter, percent
 
 __all__ = ["bindings", "check_path", "read", "split_outside", "to_csr"]
 
@@ -17,8 +17,8 @@ def read(path: str, format: str | None = None) -> Any:
     """The tensor in a file; a terminal is shown how much of it is read."""
     check_path(path)
     try:
-        with counter(Path(path).name) as show:
-            return ow.read(path, format=format, progress=percent(show, "reading"))
+        with at_terminal() as passes:
+            return ow.read(path, format=format, progress=passes)
     except (ValueError, TypeError) as error:
         raise CliError(f"{path}: {one_line(error)}") from error
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.products.tensor_times import mttkrp
+from ..progress import Progress, ignore, reporting
 from ..reals import real
 from ..runtime.at_operand import at_operand
 from .model import Model
@@ -59,7 +60,8 @@ class CP(Model):
 
 @at_operand
 def cp_als(
-    x: Any, rank: int, *, maxiter: int = 50, tol: float = 1e-4, init: Any = "random", rng: Any = None
+    x: Any, rank: int, *, maxiter: int = 50, tol: float = 1e-4, init: Any = "random", rng: Any = None,
+    progress: Progress = None,
 ) -> CP:  # fmt: skip
     """The CP decomposition of a sparse or dense tensor by alternating least squares.
 
@@ -71,6 +73,7 @@ def cp_als(
     tol : the change of the fit at which it ends
     init : "random", or a list of factors (n_k, rank)
     rng : a seed or generator of NumPy, for "random"
+    progress : True for a bar on stderr with the fit, or a function of (iterations, maxiter)
 
     Returns
     -------
@@ -98,10 +101,13 @@ def cp_als(
     weights = np.ones(rank, t.dtype)
     fits: list[float] = []
     converged = False
-    while len(fits) < maxiter and not converged:
-        weights, last = _sweep(t, factors)
-        fits.append(_fit(total, weights, factors, last))
-        converged = len(fits) > 1 and abs(fits[-1] - fits[-2]) < tol
+    with reporting(progress, "cp_als") as passes:
+        step = passes.begin("cp_als", "iterations", at_most=True) or ignore
+        while len(fits) < maxiter and not converged:
+            weights, last = _sweep(t, factors)
+            fits.append(_fit(total, weights, factors, last))
+            converged = len(fits) > 1 and abs(fits[-1] - fits[-2]) < tol
+            step(len(fits), maxiter, lambda: f"fit {fits[-1]:.4f}")
     order = np.argsort(-weights, kind="stable")
     return CP(weights[order], [f[:, order] for f in factors], fits[-1], fits, converged)
 

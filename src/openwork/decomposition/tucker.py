@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..integers import integers
 from ..ops.products.einsum import einsum
+from ..progress import Progress, ignore, reporting
 from ..reals import real
 from ..tensor.tensor import Tensor
 from .model import Model
@@ -61,7 +62,8 @@ class Tucker(Model):
 
 
 def tucker(
-    x: Any, ranks: int | Sequence[int], *, maxiter: int = 50, tol: float = 1e-4, init: Any = "random", rng: Any = None
+    x: Any, ranks: int | Sequence[int], *, maxiter: int = 50, tol: float = 1e-4, init: Any = "random", rng: Any = None,
+    progress: Progress = None,
 ) -> Tucker:  # fmt: skip
     """The Tucker decomposition of a sparse or dense tensor by higher-order orthogonal iteration.
 
@@ -73,6 +75,7 @@ def tucker(
     tol : the change of the fit at which it ends
     init : "random", or a list of factors (n_k, ranks[k]), whose columns are made orthonormal
     rng : a seed or generator of NumPy, for "random"
+    progress : True for a bar on stderr with the fit, or a function of (iterations, maxiter)
 
     Returns
     -------
@@ -99,16 +102,24 @@ def tucker(
     total = square_norm(t)
     fits: list[float] = []
     core, converged = np.zeros(0), False
-    while len(fits) < maxiter and not converged:
-        for d in range(t.ndim):
-            small = _contracted(t, factors, d)
-            unfolded = small.reshape(small.shape[0], -1)
-            factors[d] = _leading(unfolded, sizes[d])
-        core = np.moveaxis(np.tensordot(factors[-1].T, small, axes=1), 0, -1)
-        rest = max(total - float((core.astype(np.float64) ** 2).sum()), 0.0)
-        fits.append(1.0 if total == 0 else 1 - math.sqrt(rest) / math.sqrt(total))
-        converged = len(fits) > 1 and abs(fits[-1] - fits[-2]) < tol
+    with reporting(progress, "tucker") as passes:
+        step = passes.begin("tucker", "iterations", at_most=True) or ignore
+        while len(fits) < maxiter and not converged:
+            core = _sweep(t, factors, sizes)
+            rest = max(total - float((core.astype(np.float64) ** 2).sum()), 0.0)
+            fits.append(1.0 if total == 0 else 1 - math.sqrt(rest) / math.sqrt(total))
+            converged = len(fits) > 1 and abs(fits[-1] - fits[-2]) < tol
+            step(len(fits), maxiter, lambda: f"fit {fits[-1]:.4f}")
     return Tucker(core, factors, fits[-1], fits, converged)
+
+
+def _sweep(t: Any, factors: list[Factor], sizes: tuple[int, ...]) -> Factor:
+    """Solve for every factor once, in place; the core."""
+    small = np.zeros(0)
+    for d in range(t.ndim):
+        small = _contracted(t, factors, d)
+        factors[d] = _leading(small.reshape(small.shape[0], -1), sizes[d])
+    return np.moveaxis(np.tensordot(factors[-1].T, small, axes=1), 0, -1)
 
 
 def _ranks(ranks: Any, shape: tuple[int, ...]) -> tuple[int, ...]:

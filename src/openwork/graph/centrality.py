@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..integers import integer
 from ..linalg.operator import is_operator
+from ..progress import Progress, reporting
 from ..reals import real
 from ..runtime.at_operand import at_operand
 from ..storage.buffers import to_numpy
@@ -26,8 +27,9 @@ _SLICE = 1 << 24
 
 @at_operand
 def pagerank(
-    A: Any, *, damping: float = 0.85, personalization: Any = None, tolerance: float = 1e-10, max_iterations: int = 1000
-) -> Any:
+    A: Any, *, damping: float = 0.85, personalization: Any = None, tolerance: float = 1e-10, max_iterations: int = 1000,
+    progress: Progress = None,
+) -> Any:  # fmt: skip
     """The share of time that a random walk spends at each node.
 
     The walk follows edges in proportion to their weights and jumps with probability 1 - damping, and from nodes without
@@ -39,6 +41,7 @@ def pagerank(
         which only sums of rows are known not to be negative
     personalization : (n,) shares of jumps, from 0; by default all nodes alike
     tolerance : the iteration ends where the sum of changes is below n * tolerance
+    progress : True for a bar on stderr, or a function of (iterations, max_iterations)
 
     Returns
     -------
@@ -61,13 +64,17 @@ def pagerank(
     jump = np.full(n, 1 / max(n, 1)) if personalization is None else _shares(personalization, n)
     scale = damping / np.where(out == 0, 1, out)
     rank = jump.copy()
-    for _ in range(max_iterations):
-        moved = np.asarray(back(rank * scale))
-        fresh = moved + (1 - float(moved.sum())) * jump
-        change = float(np.abs(fresh - rank).sum())
-        rank = fresh
-        if change <= n * tolerance:
-            return like(rank)
+    with reporting(progress, "pagerank") as passes:
+        step = passes.begin("pagerank", "iterations", at_most=True)
+        for done in range(1, max_iterations + 1):
+            moved = np.asarray(back(rank * scale))
+            fresh = moved + (1 - float(moved.sum())) * jump
+            change = float(np.abs(fresh - rank).sum())
+            rank = fresh
+            if step is not None:
+                step(done, max_iterations, lambda x=change: f"change {x:.1e}")
+            if change <= n * tolerance:
+                return like(rank)
     raise ValueError(f"pagerank: no convergence in {max_iterations} iterations\n  help: max_iterations=, tolerance=")
 
 
@@ -151,7 +158,9 @@ def core_numbers(A: Any) -> Any:
     return g.like(degree)
 
 
-def betweenness(A: Any, *, sources: Any = None, directed: bool = True, normalized: bool = True) -> Any:
+def betweenness(
+    A: Any, *, sources: Any = None, directed: bool = True, normalized: bool = True, progress: Progress = None
+) -> Any:  # fmt: skip
     """The share of shortest ways, by number of edges, between other nodes that lead through each node.
 
     Parameters
@@ -160,6 +169,7 @@ def betweenness(A: Any, *, sources: Any = None, directed: bool = True, normalize
     sources : nodes that ways begin at; all of them by default, a sample estimates
     directed : False halves what is not normalized: A has each edge both ways, and ways are counted twice
     normalized : divided by the number of pairs of other nodes
+    progress : True for a bar on stderr, or a function of (sources done, sources)
 
     Source: Brandes (2001), in time of the sources times the edges.
 
@@ -178,8 +188,12 @@ def betweenness(A: Any, *, sources: Any = None, directed: bool = True, normalize
     levels, queue = np.full(g.n, -1), np.zeros(max(g.n, 1), np.int64)
     state = np.array([0, first.size])
     run, at_once = kernel("betweenness", g.crd.dtype), max(1, _SLICE // max(g.work, 1))
-    for last in range(at_once, first.size + at_once, at_once):
-        run(g.work, g.pos, g.crd, first, score, levels, ways, depends, queue, state, last)
+    with reporting(progress, "betweenness") as passes:
+        step = passes.begin("betweenness", "sources")
+        for last in range(at_once, first.size + at_once, at_once):
+            run(g.work, g.pos, g.crd, first, score, levels, ways, depends, queue, state, last)
+            if step is not None:
+                step(min(last, first.size), first.size)
     if sources is not None and first.size:
         score *= g.n / first.size
     if normalized and g.n > 2:

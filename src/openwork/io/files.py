@@ -12,6 +12,7 @@ from ..errors import FileFormatError, UnsupportedError
 from ..integers import extents, integer
 from ..interop.sources import asarray
 from ..interruptible import LONG, whole
+from ..progress import Progress, check_progress, reporting
 from ..runtime.overrides import is_long
 from ..storage.buffers import numpy_dtype
 from ..tensor.one_library import in_library
@@ -20,7 +21,7 @@ from .binary import matlab, parquet, petsc
 from .containers import anndata, binsparse, hdf5, hdf5_kinds, npz, store, zarr
 from .containers.masked import masked_in_library, read_masked, write_masked
 from .shared.paths import path_of
-from .shared.records import SYMMETRIES, Buffers, Coordinates, Header, Options, Progress
+from .shared.records import SYMMETRIES, Buffers, Coordinates, Header, Options, Step
 from .shared.remote import fetched, is_url, sending
 from .shared.rows import rows_of
 from .shared.tensors import to_tensor, with_shape
@@ -120,7 +121,6 @@ def check_read(options: Options) -> None:
     if options.ratio is not None and (type(options.ratio) is not int or options.ratio < 1):
         raise ValueError(f"read: max_ratio must be a whole number from 1 up, got {options.ratio!r}")
     _check_type("read: variable", options.variable, str | None, "a name")  # type: ignore[arg-type]
-    _check_type("read: progress", options.progress, Callable | None, "a function of (done, total)")  # type: ignore
 
 
 def check_options(path: Path_, options: Options) -> None:
@@ -170,7 +170,7 @@ def read(
     base: int | None = None,
     values: bool = True,
     variable: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
     max_ratio: int | None = None,
     rows: Any = None,
     shape: Sequence[int] | None = None,
@@ -192,7 +192,8 @@ def read(
     values : False where a .tns file has no column of values
     variable : the variable of a .mat file, "Problem.A", the group of an .h5 file, or the element of an .h5ad or .zarr
         file, "X", "layers/counts", "obsp/distances"
-    progress : called with (bytes read, bytes in all) of text, .rb, .npz and .ow; the others are read in one step
+    progress : True for a bar on stderr, or a function of (bytes read, bytes in all), of text, .rb, .npz and .ow; the
+        others are read in one step
     max_ratio : the most bytes that each byte of a compressed file may become, past the first 16 MiB; 64 by default
     rows : rows of an .h5ad or .zarr element, in this order: a range, slice(1000, 2000), an array of their numbers, or
         a mask; the rest is not read
@@ -227,12 +228,14 @@ def read(
             )  # fmt: skip
     base = None if base is None else integer(base, "read", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "read", "max_ratio", boolean=False)
-    options = Options(symmetry, base, values, variable, progress, max_ratio, rows_of(rows))
+    options = Options(symmetry, base, values, variable, None, max_ratio, rows_of(rows))
     if shape is not None:
         options = replace(options, shape=extents(shape, "read"))
     check_read(options)
-    long = progress is None and _is_long(path)
-    found = whole(_read, (path, format, options), {}) if long else _read(path, format, options)
+    with reporting(progress, "read") as passes:
+        options = replace(options, progress=passes.begin(f"reading {Path(path).name}"))
+        long = options.progress is None and _is_long(path)
+        found = whole(_read, (path, format, options), {}) if long else _read(path, format, options)
     if like is None:
         return found
     return in_library(found, like, "read") if isinstance(found, Tensor) else masked_in_library(found, like)
@@ -312,7 +315,7 @@ def write(
     symmetry: str = "general",
     comment: str = "",
     compress: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> None:
     """Write a tensor to a file; the extension tells the kind.
 
@@ -327,7 +330,8 @@ def write(
         that the matrix is that; "auto" finds out
     comment : lines for the head of .mtx and .tns
     compress : deflate .npz, HDF5 and zarr
-    progress : called with (elements written, elements in all), those of all arrays where a file keeps several
+    progress : True for a bar on stderr, or a function of (elements written, elements in all), those of all arrays
+        where a file keeps several
 
     What else a file holds stays where its kind is a collection (.h5ad, .zarr, .h5); else the write is refused.
 
@@ -354,15 +358,17 @@ def write(
         t = {key: x if isinstance(x, Tensor) else asarray(x) for key, x in _elements_by_name(t).items()}
     elif not masked and not isinstance(t, Tensor):
         t = asarray(t)
-    args = path, t, kind, masked, symmetry, comment, compress, progress
-    if progress is None and is_long(t.values() if isinstance(t, dict) else (t,)):
-        whole(_write, args, {})  # the path is replaced only where no interrupt has come before
-    else:
-        _write(*args)
+    with reporting(progress, "write") as passes:
+        step = passes.begin(f"writing {Path(path).name}")
+        args = path, t, kind, masked, symmetry, comment, compress, step
+        if step is None and is_long(t.values() if isinstance(t, dict) else (t,)):
+            whole(_write, args, {})  # the path is replaced only where no interrupt has come before
+        else:
+            _write(*args)
 
 
 def _write(
-    path: Path_, t: Any, kind: str, masked: bool, symmetry: str, comment: str, compress: bool, progress: Progress | None
+    path: Path_, t: Any, kind: str, masked: bool, symmetry: str, comment: str, compress: bool, progress: Step | None
 ) -> None:
     """`write`, after its arguments were checked."""
     for x in t.values() if isinstance(t, Mapping) else (t,):
@@ -386,7 +392,7 @@ class _WriteOptions:
     symmetry: str
     comment: str
     compress: bool
-    progress: Progress | None
+    progress: Step | None
 
 
 def _mtx(path: Path_, t: Tensor, how: _WriteOptions) -> None:
@@ -433,7 +439,7 @@ def check_write(path: Path_, symmetry: object, comment: object, compress: object
     _check_one_of("write: symmetry", symmetry, ("auto", *SYMMETRIES))
     _check_type("write: comment", comment, str, "text")
     _check_one_of("write: compress", compress, (True, False))
-    _check_type("write: progress", progress, Callable | None, "a function of (done, total)")  # type: ignore
+    check_progress(progress, "write")
     if kind not in _SYMMETRIC and symmetry not in ("auto", "general"):
         raise UnsupportedError(f"write: {name}: {kind} files say no symmetry; got {symmetry!r}\n  help: .mtx or .rb")
     if kind not in _COMMENTED and comment:

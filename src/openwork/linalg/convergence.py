@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import caller
 from ..errors import ConvergenceWarning
-from .progress import Step
+from ..progress import Step
 
 __all__ = ["Iterations", "NonfiniteIterate", "warn"]
 
@@ -34,14 +34,16 @@ class NonfiniteIterate(Exception):
 class Iterations:
     """SciPy's callback: counts iterations, hands them on, and raises `NonfiniteIterate` once they are nan or inf.
 
+    step, limit : what is told of each iteration, None for nobody, and the most iterations
     norm : gives the residual's norm for an iterate, for who shows it
     scale : the right side's norm, by which GMRES divides what it tells
     """
 
     def __init__(
-        self, callback: Callable[[Any], Any] | None, step: Step, norm: Callable[[Array], float], scale: float
-    ) -> None:
-        self.callback, self.step, self.norm, self.scale = callback, step, norm, scale
+        self, callback: Callable[[Any], Any] | None, step: Step | None, limit: int, norm: Callable[[Array], float],
+        scale: float,
+    ) -> None:  # fmt: skip
+        self.callback, self.step, self.limit, self.norm, self.scale = callback, step, limit, norm, scale
         self.count = 0
 
     def __call__(self, state: Any) -> None:
@@ -52,7 +54,12 @@ class Iterations:
         value = np.asarray(state)
         if not np.isfinite(value).all():
             raise NonfiniteIterate(value if value.ndim else None)
-        self.step(self.count, lambda: float(state) * self.scale if value.ndim == 0 else self.norm(value))
+        if self.step is not None:
+            self.step(self.count, self.limit, lambda: f"residual {self.residual(value):.1e}")
+
+    def residual(self, state: Array) -> float:
+        """The residual's norm, of what the method tells."""
+        return float(state) * self.scale if state.ndim == 0 else self.norm(state)
 
 
 def warn(

@@ -14,6 +14,7 @@ from ..interop.sources import asarray
 from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import to_result_format
+from ..progress import Progress, reporting
 from ..runtime.at_operand import at_operand
 from ..runtime.gradient_hook import differentiable
 from ..runtime.library_errors import check_memory
@@ -35,13 +36,13 @@ from .operands import (
     square,
     value_buffers,
 )
-from .operator import aslinearoperator, is_operator, preconditioner
+from .operator import aslinearoperator, counted, is_operator, preconditioner
 from .preconditioner import finite
 
 __all__ = ["eigs", "eigsh", "expm", "expm_multiply", "lobpcg", "onenormest", "svds"]
 
 
-def _eigenvalues(name: str, a: Any, k: int, **options: Any) -> Any:
+def _eigenvalues(name: str, a: Any, k: int, progress: Progress = None, **options: Any) -> Any:
     import scipy.sparse.linalg as scipys
 
     t, k = a if is_operator(a) else square(a, name), integer(k, name, "k")
@@ -59,7 +60,10 @@ def _eigenvalues(name: str, a: Any, k: int, **options: Any) -> Any:
             options[matrix_option] = aslinearoperator(options[matrix_option])
     # Shift and invert factorises the matrix; else its products are enough.
     operator = aslinearoperator(t) if options.get("sigma") is None or is_operator(t) else scipy_matrix(t, "csc")
-    return getattr(scipys, name)(operator, k=k, **options)
+    with reporting(progress, name) as passes:
+        if step := passes.begin(name, "products"):
+            operator = counted(scipys.aslinearoperator(operator), step)
+        return getattr(scipys, name)(operator, k=k, **options)
 
 
 def _values_of(a: Any = None, *_: Any) -> list[Any]:
@@ -83,11 +87,13 @@ def eigsh(
     a: Any, k: int = 6, *, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None,
     ncv: int | None = None, maxiter: int | None = None, tol: float | None = 0.0, return_eigenvectors: bool = True,
     Minv: Any = None, OPinv: Any = None, mode: str = "normal", rng: Any = None,
+    progress: Progress = None,
 ) -> Any:  # fmt: skip
     """`k` eigenvalues (and eigenvectors) of a Hermitian matrix of any format, or of a LinearOperator, by ARPACK.
 
     Arguments and the result are those of `scipy.sparse.linalg.eigsh` (which, sigma, v0, tol, ...): (w, v), or w alone
-    with `return_eigenvectors=False`, as arrays of the library of `a`. Gradients of a real matrix are at its elements;
+    with `return_eigenvectors=False`, as arrays of the library of `a`. `progress=True` draws a bar on stderr, a function
+    is told of (products, None). Gradients of a real matrix are at its elements;
     those of vectors take the solution of a system for each, of eigenvalues that are apart.
 
     Raises ShapeError for a matrix that is not square, or a `k` that is not between 1 and n - 1: `eigh` gives all.
@@ -104,7 +110,7 @@ def eigsh(
     """
     found = _eigenvalues(
         "eigsh", a, k, M=M, sigma=sigma, which=which, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol,
-        return_eigenvectors=return_eigenvectors, Minv=Minv, OPinv=OPinv, mode=mode, rng=rng,
+        return_eigenvectors=return_eigenvectors, Minv=Minv, OPinv=OPinv, mode=mode, rng=rng, progress=progress,
     )  # fmt: skip
     return _in_library(found, a)
 
@@ -115,6 +121,7 @@ def eigs(
     a: Any, k: int = 6, *, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None,
     ncv: int | None = None, maxiter: int | None = None, tol: float | None = 0.0, return_eigenvectors: bool = True,
     Minv: Any = None, OPinv: Any = None, OPpart: str | None = None, rng: Any = None,
+    progress: Progress = None,
 ) -> Any:  # fmt: skip
     """`k` eigenvalues (and eigenvectors) of a square matrix of any format, by ARPACK; see `eigsh`.
 
@@ -134,7 +141,7 @@ def eigs(
     """
     found = _eigenvalues(
         "eigs", a, k, M=M, sigma=sigma, which=which, v0=v0, ncv=ncv, maxiter=maxiter, tol=tol,
-        return_eigenvectors=return_eigenvectors, Minv=Minv, OPinv=OPinv, OPpart=OPpart, rng=rng,
+        return_eigenvectors=return_eigenvectors, Minv=Minv, OPinv=OPinv, OPpart=OPpart, rng=rng, progress=progress,
     )  # fmt: skip
     return _in_library(found, a)
 
@@ -144,7 +151,7 @@ def eigs(
 def svds(
     a: Any, k: int = 6, *, ncv: int | None = None, tol: float | None = 0.0, which: str = "LM", v0: Any = None,
     maxiter: int | None = None, return_singular_vectors: bool | str = True, solver: str = "arpack", rng: Any = None,
-    options: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None, progress: Progress = None,
 ) -> Any:  # fmt: skip
     """`k` singular values (and vectors) of a matrix of any format, or of a LinearOperator: (u, s, vh), as SciPy's.
 
@@ -165,12 +172,12 @@ def svds(
     """
     found = _singular_values(
         a, k, ncv=ncv, tol=tol, which=which, v0=v0, maxiter=maxiter, return_singular_vectors=return_singular_vectors,
-        solver=solver, rng=rng, options=options,
+        solver=solver, rng=rng, options=options, progress=progress,
     )  # fmt: skip
     return _in_library(found, a)
 
 
-def _singular_values(a: Any, k: int, **given: Any) -> Any:
+def _singular_values(a: Any, k: int, progress: Progress = None, **given: Any) -> Any:
     import scipy.sparse.linalg as scipys
 
     options = options_of("svds", given, 1)
@@ -180,7 +187,8 @@ def _singular_values(a: Any, k: int, **given: Any) -> Any:
     # The k vectors of the longer side, their copy in the last, dense decomposition, and a vector on either side.
     count, itemsize = (2 * max(k, 0) + 2) * max(operator.shape), np.dtype(operator.dtype or np.float64).itemsize
     check_memory("svds", count * itemsize, f"vectors of {max(operator.shape)} elements")
-    return scipys.svds(operator, k=k, **options)
+    with reporting(progress, "svds") as passes:
+        return scipys.svds(counted(operator, passes.begin("svds", "products")), k=k, **options)
 
 
 @at_operand

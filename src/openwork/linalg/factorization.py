@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
 from ..integers import integer
 from ..interop.layouts import sparse_csc_tensor, sparse_csr_tensor
+from ..progress import Passes, Progress, reporting
 from ..runtime.gradient_hook import rule, tracked
 from ..storage.buffers import as_array, numpy_dtype, to_numpy
 from ..storage.structure import keep
@@ -70,7 +71,7 @@ class Factorization(InverseOperator):
 
     def __init__(
         self, a: Tensor, scalar: str, kind: str = "auto", ordering: Any = "auto", refine: int | None = None,
-        single: bool = False, options: dict[str, Any] | None = None,
+        single: bool = False, options: dict[str, Any] | None = None, passes: Passes | None = None,
     ) -> None:  # fmt: skip
         super().__init__(a.shape, scalar)
         self._tensor, self._asked = a, (kind, ordering, refine, single)
@@ -81,7 +82,7 @@ class Factorization(InverseOperator):
         self._updates = 0
         self._rows = self._read(a)
         if self._rows.n:
-            self._factorise()
+            self._factorise(passes)
 
     @property
     def kind(self) -> str:
@@ -210,22 +211,24 @@ class Factorization(InverseOperator):
         rows = rows_of(t.detach(), self.scalar)
         return completed(rows) if self._asked[0] in ("cholesky", "ldl") else rows
 
-    def _factorise(self) -> None:
+    def _factorise(self, passes: Passes | None = None) -> None:
         kind, _, _, _ = self._asked
         rows = self._rows
         finite(rows.values, "factorized")
         candidates = [kind] if kind != "auto" else _candidates(rows)
         for number, candidate in enumerate(candidates):
             try:
-                self._accept(self._solver(candidate))
+                self._accept(self._solver(candidate, passes or Passes()))
             except np.linalg.LinAlgError:
                 if number + 1 == len(candidates):
                     raise
             else:
                 return
 
-    def _solver(self, kind: str) -> Solver:
+    def _solver(self, kind: str, passes: Passes) -> Solver:
         _, ordering, _, single = self._asked
+        if kind in ("superlu", "pardiso", "mumps"):
+            passes.begin(kind)
         if kind == "superlu":
             return SuperLU(self._rows, self.scalar, self._options)
         if kind == "pardiso":
@@ -233,7 +236,7 @@ class Factorization(InverseOperator):
         if kind == "mumps":
             return Mumps(self._rows)
         scalar = {"f64": "f32", "c128": "c64"}.get(self.scalar, self.scalar) if single else self.scalar
-        return Multifrontal(self._rows, kind, scalar, lambda match: self._symbolic(match, ordering))
+        return Multifrontal(self._rows, kind, scalar, lambda match: self._symbolic(match, ordering), passes)
 
     def _symbolic(self, match: Array | None, ordering: Any) -> Symbolic:
         """The symbolic phase, kept with the structure of the tensor where rows are not exchanged."""
@@ -342,7 +345,7 @@ def _symmetry(rows: Rows) -> float:
 def factorized(
     a: Any, kind: str = "auto", *, ordering: Any = "auto", refine: int | None = None, precision: str = "same",
     permc_spec: str | None = None, diag_pivot_thresh: float | None = None, relax: int | None = None,
-    panel_size: int | None = None, options: dict[str, Any] | None = None,
+    panel_size: int | None = None, options: dict[str, Any] | None = None, progress: Progress = None,
 ) -> Factorization:  # fmt: skip
     """The factorisation of a square matrix of any format, to solve with again and again, and with new values.
 
@@ -358,6 +361,8 @@ def factorized(
     precision : "single" computes factors of half the size, and refines solutions with residuals of full precision
     permc_spec, diag_pivot_thresh, relax, panel_size, options : those of `scipy.sparse.linalg.splu`, which say
         kind="superlu"
+    progress : True for bars on stderr, one for each phase, or a function of (operations, all of them) of the numeric
+        phase; SuperLU's and MKL's tell nothing before their end
 
     Returns
     -------
@@ -403,7 +408,8 @@ def factorized(
         raise ShapeError(f"factorized: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
     if not isinstance(ordering, str):
         ordering = _permutation(ordering, t.shape[0])
-    return Factorization(t, solve_scalar(t), kind, ordering, steps, precision == "single", asked)
+    with reporting(progress, "factorized") as passes:
+        return Factorization(t, solve_scalar(t), kind, ordering, steps, precision == "single", asked, passes)
 
 
 def _permutation(ordering: Any, n: int) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from ..progress import Progress
 from ..runtime.at_operand import at_operand
 from ..runtime.gradient_hook import differentiable
 from ..storage.buffers import is_torch
@@ -15,8 +16,6 @@ __all__ = ["bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "lsmr"
 
 Callback: TypeAlias = Callable[[Any], Any] | None
 """A function of every iterate, or of its residual."""
-Progress: TypeAlias = bool | Callable[[int, int], Any] | None
-"""True for a bar on stderr, or a function of (iterations, most iterations)."""
 
 
 def _recordable(a: Any = None, b: Any = None, *_: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..progress import Step, reporting
 from ..storage.buffers import is_torch, numpy_dtype
 from ..tensor.tensor import Tensor
 from .block_krylov import METHODS
@@ -18,7 +19,6 @@ from .convergence import Iterations, NonfiniteIterate, warn
 from .named import preconditioner_by_name
 from .operands import counts, dense, matrix, numbers, options_of, right_side, solve_scalar
 from .operator import aslinearoperator, from_callable, is_operator, preconditioner
-from .progress import report_progress
 
 __all__ = ["least_squares", "solver", "takes_tol"]
 
@@ -201,10 +201,11 @@ def solver(name: str, a: Any, b: Any, x0: Any, *, dtype: Any = None, **options: 
         return system.back(np.full(shape, np.nan, system.dtype)), 1
     limit = options.get("maxiter") or _DEFAULT_CYCLES.get(name, _DEFAULT_ITERATIONS.get(name, 10) * n)
     inner = options.get("restart") or min(20, n) if name == "gmres" else 1
-    with report_progress(progress, name, limit * inner) as step:
+    with reporting(progress, name) as passes:
         iterations = options["callback"] = Iterations(
-            options.get("callback"), step, system.norm, float(np.linalg.norm(system.right))
-        )
+            options.get("callback"), passes.begin(name, "iterations", at_most=True), limit * inner, system.norm,
+            float(np.linalg.norm(system.right)),
+        )  # fmt: skip
         try:
             x, info = (_run_block if several else _run)(name, system, options)
         except NonfiniteIterate as broken:
@@ -243,9 +244,10 @@ def least_squares(name: str, a: Any, b: Any, *, dtype: Any = None, **options: An
     progress = options.pop("progress", None)
     options = scipy_options(name, a, system, options)
     limit = options.get("iter_lim") or options.get("maxiter") or _DEFAULT_ITERATIONS[name] * min(system.operator.shape)
-    with report_progress(progress, name, limit) as step:
-        if progress:
-            system = _count_products(system, step)
+    with reporting(progress, name) as passes:
+        step = passes.begin(name, "iterations", at_most=True)
+        if step is not None:
+            system = _count_products(system, step, limit)
         x, stop, iterations, norm, *rest = _run(name, system, options)
     residual = float(norm)
     if stop in _STOP_REASONS or not np.isfinite(x).all():
@@ -254,7 +256,7 @@ def least_squares(name: str, a: Any, b: Any, *, dtype: Any = None, **options: An
     return (system.back(x), stop, iterations, norm, *rest)
 
 
-def _count_products(system: System, step: Any) -> System:
+def _count_products(system: System, step: Step, limit: int) -> System:
     """The system with an operator whose products are counted: one an iteration, after the first."""
     from scipy.sparse.linalg import LinearOperator
 
@@ -264,7 +266,7 @@ def _count_products(system: System, step: Any) -> System:
         nonlocal products
         products += 1
         if products:
-            step(products, None)
+            step(products, limit)
         return inner.matvec(x)
 
     counted = LinearOperator(inner.shape, matvec=product, rmatvec=inner.rmatvec, dtype=inner.dtype)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
 from ..ops.products.matmul import matmul
+from ..progress import Step
 from ..storage.buffers import as_array, cast, numpy_dtype
 from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from .operands import dense, matrix, solve_scalar
 
-__all__ = ["aslinearoperator", "compose", "from_callable", "is_operator", "preconditioner"]
+__all__ = ["aslinearoperator", "compose", "counted", "from_callable", "is_operator", "preconditioner"]
 
 
 def is_operator(a: Any) -> bool:
@@ -63,6 +65,30 @@ def aslinearoperator(a: Any, dtype: Any = None) -> Any:
     return LinearOperator(
         t.shape, matvec=forward, rmatvec=backward, matmat=forward, rmatmat=backward, dtype=numpy_dtype(scalar)
     )
+
+
+def counted(operator: Any, step: Step | None, limit: int | None = None) -> Any:
+    """The operator, of which `step(products, limit)` is told of each product; itself where nobody is told."""
+    from scipy.sparse.linalg import LinearOperator
+
+    if step is None:
+        return operator
+    products = 0
+
+    def product(apply: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def told(x: Any) -> Any:
+            nonlocal products
+            result = apply(x)
+            products += 1
+            step(products, limit)
+            return result
+
+        return told
+
+    return LinearOperator(
+        operator.shape, matvec=product(operator.matvec), rmatvec=product(operator.rmatvec),
+        matmat=product(operator.matmat), rmatmat=product(operator.rmatmat), dtype=operator.dtype,
+    )  # fmt: skip
 
 
 def compose(a: Any, b: Any) -> Any:

@@ -8,10 +8,11 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError
 from ..integers import integer
+from ..progress import Progress, reporting
 from ..storage.buffers import cast, numpy_dtype
 from ..tensor.tensor import Tensor
 from .operands import counts, dense, matrix, numbers, options_of, solve_scalar
-from .operator import aslinearoperator
+from .operator import aslinearoperator, counted
 
 __all__ = ["PCA", "pca"]
 
@@ -50,7 +51,7 @@ class PCA(NamedTuple):
 
 def pca(
     a: Any, k: int = 2, *, center: bool = True, v0: Any = None, tol: float | None = 0.0, maxiter: int | None = None,
-    solver: str = "arpack", rng: Any = None,
+    solver: str = "arpack", rng: Any = None, progress: Progress = None,
 ) -> PCA:  # fmt: skip
     """The first `k` principal components of a matrix of samples by features, of any format.
 
@@ -60,6 +61,7 @@ def pca(
     k : less than both extents
     center : whether the mean of each feature is taken off; without, the truncated singular value decomposition
     v0, tol, maxiter, solver, rng : those of `scipy.sparse.linalg.svds`
+    progress : True for a bar on stderr, or a function of (products, None)
 
     Returns
     -------
@@ -104,7 +106,8 @@ def pca(
         t.shape, matvec=lambda x: forward(x.reshape(-1, 1)), rmatvec=lambda y: backward(y.reshape(-1, 1)),
         matmat=forward, rmatmat=backward, dtype=dtype,
     )  # fmt: skip
-    u, sigma, vt = scipys.svds(centred, k=k, **options)
+    with reporting(progress, "pca") as passes:
+        u, sigma, vt = scipys.svds(counted(centred, passes.begin("pca", "products")), k=k, **options)
     order = np.argsort(-sigma)
     u, sigma, vt = u[:, order], sigma[order], vt[order]
     signs = np.sign(vt[np.arange(k), np.abs(vt).argmax(axis=1)])

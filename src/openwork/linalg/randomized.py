@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..integers import integer
+from ..progress import Progress, ignore, reporting
 from ..runtime.at_operand import at_operand
 from .operands import matrix
 from .operator import aslinearoperator, is_operator
@@ -33,7 +34,9 @@ class SVD(NamedTuple):
 
 
 @at_operand
-def randomized_svd(a: Any, k: int = 6, *, oversample: int = 10, iterations: int = 4, rng: Any = None) -> SVD:
+def randomized_svd(
+    a: Any, k: int = 6, *, oversample: int = 10, iterations: int = 4, rng: Any = None, progress: Progress = None
+) -> SVD:  # fmt: skip
     """`k` singular values and vectors of a matrix of any format, or of a LinearOperator, by subspace iteration.
 
     Parameters
@@ -43,6 +46,7 @@ def randomized_svd(a: Any, k: int = 6, *, oversample: int = 10, iterations: int 
     oversample : how many vectors more are iterated
     iterations : how often the block is multiplied by A.H @ A; more for singular values that are close together
     rng : a seed or generator of NumPy
+    progress : True for a bar on stderr, or a function of (done, total): of blocks of products
 
     Returns
     -------
@@ -73,8 +77,13 @@ def randomized_svd(a: Any, k: int = 6, *, oversample: int = 10, iterations: int 
     normal = getattr(operator, "normal_matmat", None) or (lambda x: operator.rmatmat(operator.matmat(x)))
     dtype = np.result_type(operator.dtype, np.float32)
     x = np.random.default_rng(rng).standard_normal((n, min(k + oversample, m, n))).astype(dtype)
-    for _ in range(iterations):
-        x = normal(np.linalg.qr(x)[0])
-    q = np.linalg.qr(operator.matmat(np.linalg.qr(x)[0]))[0]
-    left, s, vh = np.linalg.svd(operator.rmatmat(q).conj().T, full_matrices=False)
+    with reporting(progress, "randomized_svd") as passes:
+        step = passes.begin("randomized_svd", "products") or ignore
+        for done in range(1, iterations + 1):
+            x = normal(np.linalg.qr(x)[0])
+            step(2 * done, 2 * iterations + 2)
+        q = np.linalg.qr(operator.matmat(np.linalg.qr(x)[0]))[0]
+        step(2 * iterations + 1, 2 * iterations + 2)
+        left, s, vh = np.linalg.svd(operator.rmatmat(q).conj().T, full_matrices=False)
+        step(2 * iterations + 2, 2 * iterations + 2)
     return SVD((q @ left)[:, :k], s[:k], vh[:k])

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...errors import FileFormatError, UnsupportedError
 from ..shared import limits
-from ..shared.records import Array, Coordinates, Options, Progress
+from ..shared.records import Array, Coordinates, Options, Step
 from ..shared.replace import replacing
 from ..shared.tensors import coordinates_of
 from ..shared.unpack import open_regular
@@ -108,7 +108,7 @@ def _shape(name: str, declared: bytes | None, indices: list[Array]) -> tuple[int
     return tuple(shape)
 
 
-def write(path: str | os.PathLike[str], t: Tensor, progress: Progress | None) -> None:
+def write(path: str | os.PathLike[str], t: Tensor, progress: Step | None) -> None:
     """Columns i0, i1, ... and value, packed by Parquet's own means. Raises UnsupportedError for complex values."""
     name, pyarrow = os.fspath(path), _pyarrow(path)
     record = coordinates_of(t, "Parquet")

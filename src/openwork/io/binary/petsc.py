@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import FileFormatError, UnsupportedError
 from ...storage.buffers import to_numpy
 from ..shared.compressed import check_pointers, compressed
-from ..shared.records import Array, Buffers, Options, Progress
+from ..shared.records import Array, Buffers, Options, Step
 from ..shared.replace import replacing
 from ..shared.tensors import check_matrix
 from ..shared.unpack import load
@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str], options: Options) -> Buffers:
     return compressed("i", (rows, columns), pos.astype(crd.dtype), crd, values)
 
 
-def write(path: str | os.PathLike[str], t: Tensor, progress: Progress | None) -> None:
+def write(path: str | os.PathLike[str], t: Tensor, progress: Step | None) -> None:
     """The matrix in compressed rows; values as float64, or complex128 where they are complex.
 
     Raises ShapeError, UnsupportedError for what is no matrix of fill value 0.

@@ -18,7 +18,7 @@ from ...errors import ShapeError, UnsupportedError
 from ...format import format as parse
 from ...storage.buffers import to_numpy
 from ..shared.compressed import check_pointers, compressed
-from ..shared.records import Array, Buffers, Coordinates, Options, Progress, Rows
+from ..shared.records import Array, Buffers, Coordinates, Options, Rows, Step
 from ..shared.rows import numbers_of, pieces, range_of
 from .besides import lost, refuse_loss
 from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5, text_dataset
@@ -162,7 +162,7 @@ def _text(x: Any) -> str:
 
 
 def write(
-    path: str | os.PathLike[str], parts: Mapping[str, Tensor], compress: bool, progress: Progress | None = None,
+    path: str | os.PathLike[str], parts: Mapping[str, Tensor], compress: bool, progress: Step | None = None,
     opening: Callable[..., Any] = create_hdf5,
 ) -> None:  # fmt: skip
     """A file with X and other elements; observations and variables are named by their numbers.

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...errors import FileFormatError
 from ..shared import limits
-from ..shared.records import Array, Progress
+from ..shared.records import Array, Step
 from ..shared.unpack import open_regular
 
 __all__ = ["Archive", "archive_of"]
@@ -44,7 +44,7 @@ _READ_ERRORS = (
 class Archive:
     """The members of an archive. Raises FileFormatError, with the name, for a member that its header does not fit."""
 
-    progress: Progress | None = None
+    progress: Step | None = None
     """Called with (packed bytes of the arrays read, of all)."""
 
     def __init__(self, name: str, archive: zipfile.ZipFile, ratio: int | None) -> None:
@@ -208,7 +208,7 @@ class Archive:
 
 @contextmanager
 def archive_of(
-    path: str | os.PathLike[str], ratio: int | None, kind: type[Archive] = Archive, progress: Progress | None = None
+    path: str | os.PathLike[str], ratio: int | None, kind: type[Archive] = Archive, progress: Step | None = None
 ) -> Iterator[Archive]:
     """The archive at `path`; only its directory is read. `progress` is told of the arrays' packed bytes."""
     name = os.fspath(path)

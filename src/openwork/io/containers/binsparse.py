@@ -37,7 +37,7 @@ from ...interop.binsparse_description import (
 )
 from ...storage.buffers import scalar_of, to_numpy
 from ...storage.iso import repeated
-from ..shared.records import Array, Buffers, Coordinates, Options, Progress, index_dtype
+from ..shared.records import Array, Buffers, Coordinates, Options, Step, index_dtype
 from ..shared.stored_range import Stored
 from .besides import refuse_loss
 from .hdf5 import Hdf5, create_hdf5, dataset, open_hdf5, set_text
@@ -155,7 +155,7 @@ def create_binsparse(path: str | os.PathLike[str]) -> Iterator[Any]:
 
 
 def write(
-    path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None,
+    path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Step | None,
     opening: Callable[..., Any] = create_binsparse,
 ) -> None:  # fmt: skip
     """A file with the tensor in its format, where the specification has that, else as sorted coordinates."""

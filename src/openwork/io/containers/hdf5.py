@@ -20,7 +20,7 @@ from ...faults import reach
 from ...storage.buffers import to_numpy
 from ..shared import limits
 from ..shared.compressed import check_pointers, compressed
-from ..shared.records import Array, Buffers, Coordinates, Options, Progress
+from ..shared.records import Array, Buffers, Coordinates, Options, Step
 from ..shared.replace import replacing_name
 from ..shared.tensors import check_matrix
 from ..shared.unpack import open_regular
@@ -296,7 +296,7 @@ def read_tenx(path: str | os.PathLike[str], options: Options) -> Buffers:
         return file.columns(members[name], ("indptr", "indices", "data"), (int(shape[0]), int(shape[1])))
 
 
-def write_tenx(path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Progress | None) -> None:
+def write_tenx(path: str | os.PathLike[str], t: Tensor, compress: bool, progress: Step | None) -> None:
     """A file of 10x Genomics' layout (version 3): features x barcodes, both named by their numbers.
 
     Raises ShapeError, UnsupportedError for what is no matrix of fill value 0.

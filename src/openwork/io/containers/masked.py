@@ -16,13 +16,13 @@ from ..shared.tensors import to_tensor
 from . import npz
 
 if TYPE_CHECKING:
-    from ..shared.records import Buffers, Progress
+    from ..shared.records import Buffers, Step
 
 __all__ = ["masked_in_library", "read_masked", "write_masked"]
 
 
 def write_masked(
-    path: str | os.PathLike[str], m: MaskedTensor, kind: str, compress: bool, progress: Progress | None
+    path: str | os.PathLike[str], m: MaskedTensor, kind: str, compress: bool, progress: Step | None
 ) -> None:
     """`ow.write` of a masked tensor; what stands in the places of missing elements is 0 in the file.
 

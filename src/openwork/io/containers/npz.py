@@ -24,7 +24,7 @@ from ...format import format as parse
 from ...format.format import Format
 from ...storage.buffers import SCALARS, numpy_dtype, to_numpy
 from ..shared.compressed import check_pointers, compressed
-from ..shared.records import Array, Buffers, Coordinates, Header, Options, Progress
+from ..shared.records import Array, Buffers, Coordinates, Header, Options, Step
 from ..shared.replace import replacing
 from .archive import Archive, archive_of
 from .besides import refuse_loss
@@ -82,7 +82,7 @@ def format_text(archive: Archive) -> str:
 
 
 def write(
-    path: str | os.PathLike[str], parts: Mapping[str, Array], compress: bool, progress: Progress | None = None
+    path: str | os.PathLike[str], parts: Mapping[str, Array], compress: bool, progress: Step | None = None
 ) -> None:
     """Save arrays as `numpy.savez` does, with the given path and no other; equal arrays give equal files.
 
@@ -121,7 +121,7 @@ def _refuse_others(path: str) -> None:
 class _Counted:
     """A member to write an array to, which tells how many elements of all arrays are written."""
 
-    def __init__(self, member: IO[bytes], progress: Progress, itemsize: int, done: int, end: int, total: int) -> None:
+    def __init__(self, member: IO[bytes], progress: Step, itemsize: int, done: int, end: int, total: int) -> None:
         self._member, self._progress, self._itemsize = member, progress, itemsize
         self._done, self._end, self._total = done, end, total
 

@@ -29,7 +29,7 @@ from ...storage.buffers import numpy_dtype, to_numpy
 from ...storage.file_pages import mapped_file
 from ..shared import limits
 from ..shared.folder import Folder, read_whole
-from ..shared.records import Array, Buffers, Header, Options, Progress
+from ..shared.records import Array, Buffers, Header, Options, Step
 from ..shared.replace import replacing_folder
 from .store_header import BLOCK, HEADER, Stored, StoreHeader, read_header, spelled, text_of
 
@@ -115,7 +115,7 @@ class StoreWriter:
             buffer.close()
 
 
-def write(path: Path_, t: Any, progress: Progress | None = None) -> None:
+def write(path: Path_, t: Any, progress: Step | None = None) -> None:
     """A store with the tensor's own buffers, in place of the one that is there."""
     storage = t._storage
     parts = {f"pos_{k}": b for k, b in enumerate(storage.pos) if b is not None}

@@ -22,7 +22,7 @@ import numpy as np
 from ...errors import FileFormatError, ShapeError, UnsupportedError
 from ...faults import reach
 from ..shared.folder import Folder, read_whole
-from ..shared.records import Buffers, Coordinates, Options, Progress
+from ..shared.records import Buffers, Coordinates, Options, Step
 from ..shared.replace import replacing_folder
 from . import anndata, binsparse
 from .chunked import Chunked, chunk_shape
@@ -315,7 +315,7 @@ def _is_store(folder: str) -> bool:
 
 
 def write(
-    path: str | os.PathLike[str], t: Tensor | Mapping[str, Tensor], compress: bool, progress: Progress | None = None
+    path: str | os.PathLike[str], t: Tensor | Mapping[str, Tensor], compress: bool, progress: Step | None = None
 ) -> None:
     """A store of AnnData's layout, or of a binsparse group where the name ends in `.bsp.zarr`."""
 

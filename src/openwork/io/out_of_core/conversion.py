@@ -21,13 +21,14 @@ from ...format.expression import evaluate
 from ...format.format import Format
 from ...format.named import coo
 from ...integers import extents, integer
+from ...progress import Passes, Progress, reporting
 from ...storage.buffers import scalar_of
 from .. import files
 from ..containers import npz, store
 from ..containers.mapped import open as open_mapped
 from ..shared.leftovers import PREFIX, temporary_folder
 from ..shared.paths import path_of
-from ..shared.records import Array, Options, Progress, index_dtype
+from ..shared.records import Array, Options, Step, index_dtype
 from ..shared.remote import fetched, is_url, sending
 from .dataset_parts import DatasetSink, to_hdf5, to_zarr
 from .external_sort import ExternalSort
@@ -54,7 +55,7 @@ def convert(
     base: int | None = None,
     values: bool = True,
     variable: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
     max_ratio: int | None = None,
 ) -> None:
     """Write the tensor of one file to another, in a format.
@@ -69,8 +70,8 @@ def convert(
         format's levels are any but `batch` and `loose_compressed`; 1 GiB by default. About a quarter of a gigabyte of
         it is the interpreter's. Others are read and converted in memory
     symmetry, base, values, variable, max_ratio : as of `read`
-    progress : called with (done, total): of the source's bytes or elements, then of elements that are merged,
-        then of what is copied into an `.npz`
+    progress : True for bars on stderr, or a function of (done, total), one after the other: of the source's bytes or
+        elements, of elements that are merged, of what is copied into an `.npz`
 
     Guarantees: `src` is compared with its checksums, where it has some, as `read` does; `read(dst)` has the elements of
     `read(src)` in `format`; duplicates are added up, but for the
@@ -100,17 +101,18 @@ def convert(
     budget = MEMORY if memory is None else bytes_of(memory, "convert", "memory")
     base = None if base is None else integer(base, "convert", "base", boolean=False)
     max_ratio = None if max_ratio is None else integer(max_ratio, "convert", "max_ratio", boolean=False)
-    options = Options(symmetry, base, values, variable, progress, max_ratio)
+    options = Options(symmetry, base, values, variable, None, max_ratio)
     files.check_read(options)
     kind = files.check_write(dst, "general", "", False, progress)
     room = max(budget - OVERHEAD, budget // 4)
     source = open_source(src, options) if kind in _SINKS else None
     target = None if source is None else _target(source, format)
     if source is None or target is None or not is_written(target):
-        _whole(src, dst, format, options)
+        with reporting(progress, "convert") as passes:
+            _whole(src, dst, format, options, passes)
         return
-    with _named(dst), _sink(kind, dst, progress) as sink:
-        _write(source, target, sink, room, os.path.dirname(os.path.realpath(dst)), progress)
+    with reporting(progress, "convert") as passes, _named(dst), _sink(kind, dst, passes) as sink:
+        _write(source, target, sink, room, os.path.dirname(os.path.realpath(dst)), passes)
 
 
 def write_parts(
@@ -122,7 +124,7 @@ def write_parts(
     dtype: object = None,
     ordered: bool = False,
     memory: Size | None = None,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> None:
     """Write a tensor whose elements come in parts, and need not be in memory together.
 
@@ -165,28 +167,28 @@ def write_parts(
         )
     scalar, parts = dtype_of_parts(dtype, parts)
 
-    def checked(step: int, progress: Progress | None) -> Iterator[Part]:
+    def checked(step: int, progress: Step | None) -> Iterator[Part]:
         return (checked_part(part, extents_of, scalar, is_rounded=dtype is not None) for part in parts)
 
     source = Source(
         extents_of, scalar, scalar.type(0).item(), target, None, target if ordered else None, checked, False
     )
     room = max(budget - OVERHEAD, budget // 4)
-    with _named(dst), _sink(kind, dst, progress) as sink:
-        _write(source, target, sink, room, os.path.dirname(os.path.realpath(dst)), progress)
+    with reporting(progress, "write_parts") as passes, _named(dst), _sink(kind, dst, passes) as sink:
+        _write(source, target, sink, room, os.path.dirname(os.path.realpath(dst)), passes)
 
 
 def _target(source: Source, format: object) -> Format:
     return source.format if format is None else parse(format, len(source.shape))  # type: ignore[arg-type]
 
 
-def _whole(src: Path_, dst: Path_, format: object, options: Options) -> None:
+def _whole(src: Path_, dst: Path_, format: object, options: Options, passes: Passes) -> None:
     """Read, convert and write in memory."""
     t = files.read(
         src, format=format, symmetry=options.symmetry, base=options.base, values=options.values,
-        variable=options.variable, max_ratio=options.ratio, progress=options.progress,
+        variable=options.variable, max_ratio=options.ratio, progress=passes.begin("reading"),
     )  # fmt: skip
-    files.write(dst, t, progress=options.progress)
+    files.write(dst, t, progress=passes.begin("writing"))
 
 
 @contextmanager
@@ -201,29 +203,29 @@ def _named(path: Path_) -> Iterator[None]:
 
 
 @contextmanager
-def _to_npz(path: Path_, progress: Progress | None = None) -> Iterator[Sink]:
-    """A sink of an .npz: a store beside it, whose buffers are copied member by member; `progress` is of the copy."""
+def _to_npz(path: Path_, passes: Passes) -> Iterator[Sink]:
+    """A sink of an .npz: a store beside it, whose buffers are then copied member by member."""
     folder = temporary_folder(os.path.dirname(os.path.realpath(path)))
     try:
         place = os.path.join(folder, "t.ow")
         with store.writing(place) as writer:
             yield writer
-        npz.write(path, npz.parts_of(open_mapped(place, check=False)._storage), False, progress)
+        npz.write(path, npz.parts_of(open_mapped(place, check=False)._storage), False, passes.begin("copying"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_SINKS: dict[str, Callable[[Path_], Any]] = {
+_SINKS: dict[str, Callable[..., Any]] = {
     ".ow": store.writing, ".npz": _to_npz, ".bsp.h5": to_hdf5, ".bsp.zarr": to_zarr,
 }  # fmt: skip
 
 
-def _sink(kind: str, path: Path_, progress: Progress | None) -> Any:
+def _sink(kind: str, path: Path_, passes: Passes) -> Any:
     """The sink of a kind of file, as a context manager."""
-    return _to_npz(path, progress) if kind == ".npz" else _SINKS[kind](path)
+    return _to_npz(path, passes) if kind == ".npz" else _SINKS[kind](path)
 
 
-def _write(source: Source, target: Format, sink: Sink, memory: int, folder: str, progress: Progress | None) -> None:
+def _write(source: Source, target: Format, sink: Sink, memory: int, folder: str, passes: Passes) -> None:
     """The elements of the source as the level buffers of the format."""
     if isinstance(sink, DatasetSink):
         sink.check(target, source.dtype)
@@ -247,13 +249,13 @@ def _write(source: Source, target: Format, sink: Sink, memory: int, folder: str,
         step = max(sort.room // 8, 1)
         if source.is_in_order_of(target) or target == coo(target.ndim, unique=False, ordered=False):
             out = writer(_LIMIT + 1 if source.entries is None else source.entries)
-            for columns, values in source.parts(step, progress):
+            for columns, values in source.parts(step, passes.begin("converting")):
                 out.append(level_coordinates(columns), values, not source.is_trusted and source.order is not None)
         else:
-            for columns, values in source.parts(step, progress):
+            for columns, values in source.parts(step, passes.begin("reading")):
                 sort.add(moved(level_coordinates(columns), -1), values)
             out = writer(sort.added)
-            for columns, values in sort.merged(progress):
+            for columns, values in sort.merged(passes.begin("merging")):
                 out.append(moved(columns, 1), values)
         out.finish()
     sink.finish(target, source.shape, scalar_of(np.empty(0, source.dtype)), source.fill_value)

@@ -18,7 +18,7 @@ from ...storage.buffers import to_numpy
 from ...tensor.tensor import Tensor
 from .. import files
 from ..containers.mapped import open as open_mapped
-from ..shared.records import Array, Options, Progress
+from ..shared.records import Array, Options, Step
 from ..shared.stored_range import Stored, of_storage, positions_are_elements, ranges
 from ..text.source import suffix
 from .dataset_parts import is_dataset_file, opened_group
@@ -45,7 +45,7 @@ class Source:
     format: Format
     entries: int | None
     order: Format | None
-    parts: Callable[[int, Progress | None], Iterator[Part]]
+    parts: Callable[[int, Step | None], Iterator[Part]]
     is_trusted: bool = True
     """whether the order need not be checked"""
 
@@ -101,7 +101,7 @@ def open_source(path: Path_, options: Options) -> Source | None:
         if text is not None:
             files.check_options(path, options)
 
-            def text_parts(step: int, progress: Progress | None) -> Iterator[Part]:
+            def text_parts(step: int, progress: Step | None) -> Iterator[Part]:
                 return ((list(p.indices), p.values) for p in text.parts(options, progress))
 
             return Source(text.shape, text.dtype, 0, coo(len(text.shape)), None, None, text_parts)
@@ -115,7 +115,7 @@ def _dataset_source(path: Path_, options: Options) -> Source | None:
             return None
         known = source_of_stored(stored)
 
-    def dataset_parts(step: int, progress: Progress | None) -> Iterator[Part]:
+    def dataset_parts(step: int, progress: Step | None) -> Iterator[Part]:
         with opened_group(path, options) as stored:
             assert stored is not None
             for columns, values in source_of_stored(stored).parts(step, progress):
@@ -134,7 +134,7 @@ def source_of_tensor(t: Tensor) -> Source:
         return source_of_stored(stored)
     d = outer_dim(t.format)
 
-    def block_parts(step: int, progress: Progress | None) -> Iterator[Part]:
+    def block_parts(step: int, progress: Step | None) -> Iterator[Part]:
         n = 1 if d is None else t.shape[d]
         rows = n if d is None else max(1, n * step // max(stored.size, 1))
         for first in range(0, n, rows):
@@ -155,7 +155,7 @@ def source_of_stored(stored: Stored) -> Source:
     format = stored.format
     ordered = format.is_ordered and format.is_unique
 
-    def range_parts(step: int, progress: Progress | None) -> Iterator[Part]:
+    def range_parts(step: int, progress: Step | None) -> Iterator[Part]:
         done = 0
         for columns, values in ranges(stored, step):
             yield columns, values

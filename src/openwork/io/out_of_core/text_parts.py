@@ -20,7 +20,7 @@ from ...codegen.pool import get_num_threads
 from ...errors import FileFormatError, UnsupportedError
 from ...interruptible import here
 from ...storage.buffers import numpy_dtype
-from ..shared.records import Array, Coordinates, Options, Progress, expand
+from ..shared.records import Array, Coordinates, Options, Step, expand
 from ..shared.symmetry import KEEP, contradiction
 from ..shared.unpack import blocks
 from ..text import frostt, matrix_market
@@ -53,7 +53,7 @@ class TextParts:
     declared: str = ""
     """the dtype that a file of ours names"""
 
-    def parts(self, options: Options, progress: Progress | None = None) -> Iterator[Coordinates]:
+    def parts(self, options: Options, progress: Step | None = None) -> Iterator[Coordinates]:
         """The entries, mirrored where a triangle is stored, in the order of the file.
 
         Raises FileFormatError that names the line, at the part that holds it; at the end for another number of entries.
@@ -80,7 +80,7 @@ class TextParts:
         if fault is not None:
             raise FileFormatError(f"{os.fspath(self.path)}: {fault[1]}\n  help: {KEEP}")
 
-    def _scanned(self, options: Options, progress: Progress | None) -> Iterator[Coordinates]:
+    def _scanned(self, options: Options, progress: Step | None) -> Iterator[Coordinates]:
         """Parts of the text, scanned by threads."""
         waiting: deque[Future[Coordinates]] = deque()
         threads = max(get_num_threads(), 1)
@@ -97,7 +97,7 @@ class TextParts:
                 for future in waiting:
                     future.cancel()
 
-    def _pieces(self, options: Options, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
+    def _pieces(self, options: Options, progress: Step | None) -> Iterator[tuple[int, bytes]]:
         """The text from the body on, cut at line ends, with the byte that each piece begins at."""
         total = os.stat(self.path).st_size
         kept, at, done = bytearray(), self.body, -self.body

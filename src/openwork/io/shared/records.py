@@ -6,12 +6,14 @@ Readers return one of two: `Coordinates` (text formats: one array of indices per
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...progress import Step
 
 __all__ = [
     "SYMMETRIES",
@@ -20,7 +22,7 @@ __all__ = [
     "Coordinates",
     "Header",
     "Options",
-    "Progress",
+    "Step",
     "Rows",
     "expand",
     "index_dtype",
@@ -29,8 +31,6 @@ __all__ = [
 Array = NDArray[Any]
 Rows = tuple[int, int] | Array
 """A range of rows, first and one after the last; or a mask or numbers of rows as an array."""
-Progress = Callable[[int, int], object]
-"""Called with (done, total), in bytes of the file's text when reading and in elements when writing."""
 
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
@@ -43,7 +43,7 @@ class Options:
     base: int | None = None
     values: bool = True
     variable: str | None = None
-    progress: Progress | None = None
+    progress: Step | None = None
     ratio: int | None = None
     """the most bytes that one packed byte may become; None: `limits.RATIO`"""
     rows: Rows | None = None

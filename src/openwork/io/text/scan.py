@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..shared.records import Array, Progress, index_dtype
+from ..shared.records import Array, Step, index_dtype
 from . import scan_kernel
 from .scan_layout import Fault, Layout, Rest, Scanner
 from .source import Text
@@ -80,7 +80,7 @@ def scan(
     layout: Layout,
     rows: int | None = None,
     extents: Sequence[int] | None = None,
-    progress: Progress | None = None,
+    progress: Step | None = None,
 ) -> Table:
     """Read `rows` records from byte `start`, or all up to the end of the file.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
-from ..shared.records import SYMMETRIES, Array, Coordinates, Progress
+from ..shared.records import SYMMETRIES, Array, Coordinates, Step
 from ..shared.replace import compressing
 from ..shared.tensors import coordinates_of
 from .declared import declaration
@@ -25,7 +25,7 @@ _ROWS = 1 << 16
 Path_ = str | os.PathLike[str]
 
 
-def write_mtx(path: Path_, t: Tensor, symmetry: str, comment: str, progress: Progress | None) -> None:
+def write_mtx(path: Path_, t: Tensor, symmetry: str, comment: str, progress: Step | None) -> None:
     """Coordinates, or an array where the tensor is dense; other ranks than 2 as `vector` and `tensor`."""
     if symmetry != "general" and t.ndim == 2:
         t = t.asformat("dense_f" if t.format.is_dense else "coo")
@@ -45,7 +45,7 @@ def write_mtx(path: Path_, t: Tensor, symmetry: str, comment: str, progress: Pro
     _write(path, head, record.indices, values, progress)
 
 
-def write_tns(path: Path_, t: Tensor, comment: str, progress: Progress | None) -> None:
+def write_tns(path: Path_, t: Tensor, comment: str, progress: Step | None) -> None:
     """One line per element; the shape and the number of elements stand in a comment, which `read` checks."""
     record = coordinates_of(t, ".tns")
     if record.dense is not None:
@@ -59,9 +59,7 @@ def write_tns(path: Path_, t: Tensor, comment: str, progress: Progress | None) -
     _write(path, head, record.indices, _text_values(record.values, scalar), progress)
 
 
-def _write(
-    path: Path_, head: Sequence[str], indices: tuple[Array, ...], values: Array, progress: Progress | None
-) -> None:
+def _write(path: Path_, head: Sequence[str], indices: tuple[Array, ...], values: Array, progress: Step | None) -> None:
     with compressing(path) as file:
         file.write(("\n".join(head) + "\n").encode())
         for start in range(0, values.size, _ROWS):
@@ -153,7 +151,7 @@ class _Section:
             yield len(numbers), (form % tuple(numbers)).encode("ascii")
 
 
-def write_rb(path: Path_, t: Tensor, symmetry: str, title: str, progress: Progress | None) -> None:
+def write_rb(path: Path_, t: Tensor, symmetry: str, title: str, progress: Step | None) -> None:
     """Compressed columns of a matrix; reals with 17 significant digits, which read back exactly."""
     if t.ndim != 2 or t._storage.fill_value != 0:
         raise UnsupportedError("write: Rutherford-Boeing holds matrices with fill value 0\n  help: write .npz")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...codegen import pool
+from ...progress import Step
 from ...storage.buffers import numpy_dtype, scalar_of
 from .blas import one_thread
 from .fronts import REALS, STRIP, FrontKernels, front_kernels
@@ -54,14 +56,16 @@ class Factors:
         self.late = np.zeros(count, np.int64)
         self.width = np.diff(symbolic.nodes.first).astype(np.int64)
 
-    def factor(self, values: Array, tiny: float = 0.0) -> None:
-        """The numeric phase; `tiny` is the size of pivots that are none."""
+    def factor(self, values: Array, tiny: float = 0.0, step: Step | None = None) -> None:
+        """The numeric phase; `tiny` is the size of pivots that are none. `step` is told of operations."""
         plan = self.symbolic.plan(pool.get_num_threads())
         kernels = front_kernels(self.kind, scalar_of(self.symbolic.order), self.scalar, scalar_of(values))
-        while not self._factored(values, tiny, plan, kernels):
+        while not self._factored(values, tiny, plan, kernels, step):
             self.room *= MORE
 
-    def _factored(self, values: Array, tiny: float, plan: Plan, kernels: FrontKernels) -> bool:
+    def _factored(
+        self, values: Array, tiny: float, plan: Plan, kernels: FrontKernels, step: Step | None
+    ) -> bool:  # fmt: skip
         """Whether the columns that were delayed had room."""
         words, full, names = self._arguments(values, tiny, plan)
         few, many = PIVOTS[self.kind]
@@ -69,6 +73,7 @@ class Factors:
         packed = whole.pack([*words, few, *kernels.routines])
         with one_thread():
             pool.parallel_private(whole, [packed] * len(plan.subtrees), plan.subtrees)
+            told = self._told(plan, step)
             w, state = np.empty(words[-1], self.dtype), np.zeros(8, np.int64)
             shared: list[int] = []
             for lo, hi, wide in plan.rest:
@@ -76,11 +81,13 @@ class Factors:
                     break
                 if not wide:
                     whole.run_sized(self.values.size * 8, packed, lo, hi)
+                    told(lo, hi)
                     continue
                 shared = shared or kernels.phases["begin"].pack([*words, many, state, w, *kernels.routines])
                 for front in range(lo, hi):
                     if not full.any():
                         self._front(front, state, shared, kernels.phases, full)
+                        told(front, front + 1)
         if full.any():
             return False
         if names:
@@ -91,6 +98,23 @@ class Factors:
         else:
             self.layout = static(self.symbolic, self.panel_at)
         return True
+
+    def _told(self, plan: Plan, step: Step | None) -> Callable[[int, int], None]:
+        """The function to call when a range of the fronts that are left is done, which tells of operations."""
+        if step is None:
+            return lambda lo, hi: None
+        heights = self.width + np.diff(self.symbolic.row_pos)
+        costs = self.width.astype(np.float64) * heights * heights
+        total = int(costs.sum())
+        done = total - int(sum(costs[lo:hi].sum() for lo, hi, _ in plan.rest))
+        step(done, total)
+
+        def told(lo: int, hi: int) -> None:
+            nonlocal done
+            done += int(costs[lo:hi].sum())
+            step(min(done, total), total)
+
+        return told
 
     def _arguments(self, values: Array, tiny: float, plan: Plan) -> tuple[list[Any], Array, list[Array]]:
         """Arguments of kernels, which of the regions are full, and the names of rows and columns."""

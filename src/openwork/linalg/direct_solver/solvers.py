@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...progress import Passes
 from ...storage.buffers import numpy_dtype
 from .factors import Factors
 from .graph import adjacency
@@ -59,7 +60,12 @@ def symbolic_phase(rows: Rows, match: Array | None, ordering: Any) -> Symbolic:
 class Multifrontal:
     """Factors by supernodes of one kind: "cholesky", "ldl" or "lu"; `factor` again for values of the same structure."""
 
-    def __init__(self, rows: Rows, kind: str, scalar: str, symbolic: Callable[[Array | None], Symbolic]) -> None:
+    def __init__(
+        self, rows: Rows, kind: str, scalar: str, symbolic: Callable[[Array | None], Symbolic],
+        passes: Passes | None = None,
+    ) -> None:  # fmt: skip
+        passes = passes or Passes()
+        passes.begin(f"{kind}: symbolic phase")
         self.kind, self.scalar, self.n = kind, scalar, rows.n
         self.scales = None if kind == "cholesky" else self._scales(rows)
         match = self.scales.match if self.scales is not None else None
@@ -71,7 +77,7 @@ class Multifrontal:
             place[match] = np.arange(self.n, dtype=match.dtype)
             row = place[row]
         self.factors = Factors(self.symbolic, kind, scalar, self.symbolic.entries(row, col, 2 if kind == "lu" else 1))
-        self.factor(rows)
+        self.factor(rows, passes)
 
     def _scales(self, rows: Rows) -> Scales:
         r, c = equilibrated(rows, self.kind == "ldl")
@@ -86,7 +92,7 @@ class Multifrontal:
             count = int((layout.width * (layout.width + 1) // 2 + layout.width * layout.below).sum())
         return count * (2 if self.kind == "lu" else 1)
 
-    def factor(self, rows: Rows) -> None:
+    def factor(self, rows: Rows, passes: Passes | None = None) -> None:
         """The numeric phase. Raises LinAlgError, with the row, where Cholesky's finds the matrix not definite."""
         values = rows.values
         tiny = 0.0
@@ -97,7 +103,7 @@ class Multifrontal:
                 self.scales = Scales(r, c, None)
             values = values * (self.scales.row[self.row] * self.scales.col[self.col]).astype(values.real.dtype)
             tiny = float(np.finfo(numpy_dtype(self.scalar)).eps) * float(np.abs(values).max(initial=0.0))
-        self.factors.factor(values, tiny)
+        self.factors.factor(values, tiny, (passes or Passes()).begin(f"{self.kind}: numeric phase"))
         failed = self.factors.failed
         if failed is not None:
             row = int(self.symbolic.order[failed])
