@@ -238,17 +238,24 @@ def test_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 Parameters
 ----------
-a, b : Tensor, shape (m, n)
-    or an array
-axis : int
+a, b : Tensor
+    Shape (m, n),
+    or an array.
+axis : int, optional
+    The axis.
 
 Returns
 -------
-Tensor of `a`
+Tensor
+    That of `a`.
 
+See Also
+--------
+c_d, linalg.solve
+
+Notes
+-----
 Cost: O(nse).
-Raises ShapeError.
-See also: c_d, linalg.solve.
 
 Examples
 --------
@@ -258,13 +265,13 @@ Examples
     assert [line for line in markdown(text).splitlines() if line] == [
         "The product `a @ b` of a \\* b and c\\_d.",
         "**Parameters**",
-        "- `a, b`: Tensor, shape (m, n) or an array",
-        "- `axis`: int",
+        "- `a, b`: Tensor. Shape (m, n), or an array.",
+        "- `axis`: int, optional. The axis.",
         "**Returns**",
-        "Tensor of `a`",
+        "- Tensor: That of `a`.",
+        "See also: `c_d`, `linalg.solve`.",
+        "**Notes**",
         "**Cost**: O(nse).",
-        "**Raises** ShapeError.",
-        "**See also**: `c_d`, `linalg.solve`.",
         "**Examples**",
         "```pycon",
         ">>> a * b",

@@ -51,7 +51,7 @@ CLASSES = {
     and not key.startswith("_")
 }
 ERRORS = {name: value for name in errors.__all__ if isinstance(value := getattr(errors, name), type)}
-SEE = re.compile(r"See also: (.*?)\.(?:\n|$)", re.DOTALL)
+SEE = re.compile(r"See Also\n-{8}\n(.*?)(?:\n\n|$)", re.DOTALL)
 
 
 def test_there_are_some() -> None:
@@ -60,7 +60,7 @@ def test_there_are_some() -> None:
 
 def test_every_function_has_an_example_its_cost_and_what_to_see() -> None:
     docs = {name: inspect.getdoc(f) or "" for name, f in FUNCTIONS.items()}
-    lacking = {name: [what for what in (">>> ", "See also", "Cost") if what not in doc] for name, doc in docs.items()}
+    lacking = {name: [what for what in (">>> ", "See Also", "Cost") if what not in doc] for name, doc in docs.items()}
     assert {name: what for name, what in lacking.items() if what} == {}
 
 
@@ -116,7 +116,8 @@ def test_no_paragraph_stands_on_every_function() -> None:
         " ".join(part.split())
         for function in FUNCTIONS.values()
         for part in set((inspect.getdoc(function) or "").split("\n\n"))
-        if ">>>" not in part and not part.startswith(("Cost", "Parameters", "Returns", "Examples"))
+        if ">>>" not in part
+        and not part.startswith(("Cost", "Parameters", "Returns", "Raises", "Notes\n-----\nCost", "Examples"))
     )
     assert {text: count for text, count in paragraphs.items() if count > 12} == {}
 

@@ -7,7 +7,7 @@ import re
 __all__ = ["markdown"]
 
 _SECTION = re.compile(
-    r"^(Parameters|Returns|Examples|Yields|Notes|References|See also|See Also)\n-{3,}$",
+    r"^(Parameters|Returns|Raises|Warns|Examples|Yields|Notes|References|See also|See Also)\n-{3,}$",
     re.MULTILINE,
 )
 _CODE = re.compile(r"(`[^`]+`)")
@@ -28,6 +28,13 @@ def markdown(doc: str) -> str:
         lines, after = _section(body.strip("\n"))
         if name == "Examples":
             out += [f"**{name}**", f"```pycon\n{body.strip()}\n```"]
+            continue
+        if name == "See Also":
+            names = " ".join(lines).split(", ")
+            out.append(f"See also: {', '.join(f'`{one}`' for one in names)}.")
+            continue
+        if any(line.startswith("    ") for line in lines) and not after:
+            out += [f"**{name}**", _items(lines)]
             continue
         out += [
             f"**{name}**",
@@ -55,6 +62,18 @@ def _entries(lines: list[str]) -> str:
             items[-1] += f" {line.strip()}"
         else:
             items.append(line.strip())
+    return "\n".join(f"- {_line(item)}" for item in items)
+
+
+def _items(lines: list[str]) -> str:
+    """numpydoc's entries, whose descriptions are indented -> items of a list."""
+    items: list[str] = []
+    for line in lines:
+        if line.startswith(" "):
+            items[-1] += f" {line.strip()}"
+        else:
+            name, colon, kind = line.partition(" : ")
+            items.append(f"`{name}`: {kind}." if colon else f"{name}:")
     return "\n".join(f"- {_line(item)}" for item in items)
 
 

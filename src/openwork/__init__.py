@@ -50,6 +50,7 @@ from .namespaces import hint as _hint
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
 from .runtime import handed_over as _handed_over  # noqa: F401  it waits for torch
+from .runtime.documentation import document as _document
 from .runtime.overrides import overridable, with_hints
 from .tables import GRADIENTS, HOMES, OPERANDS
 
@@ -111,6 +112,7 @@ __all__ = [
 """What `import *` brings: no name of Python's own."""
 
 
+_document(format)
 _gradients.source = lambda: import_module(f"{__name__}.torch.rules").RULES
 
 
@@ -147,6 +149,8 @@ def __getattr__(name: str) -> Any:
         value = overridable(value)
     elif isinstance(value, FunctionType):
         value = with_hints(value)
+    if isinstance(value, FunctionType):
+        _document(value)
     globals()[name] = value
     return value
 

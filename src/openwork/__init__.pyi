@@ -182,6 +182,16 @@ def asarray(obj: object, /, *, dtype: object = None, format: object = None, fill
 def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """`start`, `start + step`, ... up to but not including `stop`: dense unless `format=` is given.
 
+    Parameters
+    ----------
+    start : the first number, or the end where `stop` is left out: then they begin at 0
+    stop : the end, which is not included
+    step : the distance between neighbours, which may be negative
+
+    Returns
+    -------
+    Tensor of rank 1, dense by default
+
     Cost: O(size).
     See also: linspace, zeros.
 
@@ -191,6 +201,10 @@ def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype
     array([2, 4, 6])"""
 def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """A tensor of zeros, as `zeros` makes it: one that stores nothing has nothing to leave uninitialised.
+
+    Returns
+    -------
+    Tensor of zeros, in COO unless `format` says otherwise
 
     Cost: O(1).
     See also: zeros.
@@ -202,6 +216,10 @@ def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
     """A tensor of zeros with the shape, dtype and device of `x`, as `zeros_like` makes it.
 
+    Returns
+    -------
+    Tensor of zeros, dense where `x` is, else in COO unless `format` says otherwise
+
     Cost: O(1).
     See also: zeros_like.
 
@@ -210,7 +228,18 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any 
     >>> ow.empty_like(ow.eye(3)).shape
     (3, 3)"""
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
-    """Ones on the diagonal `k`, zeros elsewhere: COO unless `format=` is given; float64 unless `dtype=` is.
+    """A matrix with ones on the diagonal `k` and zeros elsewhere: COO unless `format=` is given.
+
+    It is of float64 unless `dtype=` is given.
+
+    Parameters
+    ----------
+    n_rows : how many rows
+    n_cols : how many columns; as many as rows if left out
+
+    Returns
+    -------
+    Tensor of shape (n_rows, n_cols)
 
     Cost: O(n).
     See also: eye_array, diags_array, zeros.
@@ -223,6 +252,15 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 def eye_array(m: int, n: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """`eye` in SciPy's format of it: DIA unless `format=` is given.
 
+    Parameters
+    ----------
+    m : how many rows
+    n : how many columns; as many as rows if left out
+
+    Returns
+    -------
+    Tensor of shape (m, n)
+
     Cost: O(n).
     See also: eye, diags_array.
 
@@ -232,6 +270,10 @@ def eye_array(m: int, n: int | None = None, *, k: int = 0, dtype: Any = None, de
     True"""
 def from_dlpack(x: Any, /, *, device: Any = None, copy: _builtins.bool | None = None) -> Tensor:
     """A dense Tensor over the memory of an object that has `__dlpack__`, copied only where `copy=True`.
+
+    Returns
+    -------
+    Tensor in dense format, over the memory of `x`
 
     Cost: nothing is copied.
     See also: asarray.
@@ -250,6 +292,10 @@ def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, devi
     dtype : default bool, int64, float64 or complex128, by the kind of `fill_value`
     format : default COO, which stores nothing: the value is the tensor's fill value
 
+    Returns
+    -------
+    Tensor of the shape `shape` whose elements are all `fill_value`
+
     Raises ShapeError for a negative extent, DTypeError for a value that the dtype has not.
 
     Cost: O(1); dense O(size).
@@ -264,6 +310,10 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
     A dense `x` gives a dense tensor, column-major for `order="F"`, any other a COO tensor without stored elements.
     fill_value : a number, or an array that broadcasts to the shape: then a dense tensor, in `format` where one is given
+
+    Returns
+    -------
+    Tensor of the shape of `x` whose elements are all `fill_value`
 
     Raises ShapeError for an array that does not broadcast.
 
@@ -280,6 +330,15 @@ def linspace(start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, devi
 
     start, stop : numbers, those of a tensor of rank 0 among them, or arrays, between whose elements the numbers lie
 
+    Parameters
+    ----------
+    num : how many numbers
+    endpoint : whether `stop` is the last one
+
+    Returns
+    -------
+    Tensor with `num` numbers, of rank 1 for numbers, along a new first dimension for arrays
+
     Cost: O(size).
     See also: arange.
 
@@ -288,7 +347,15 @@ def linspace(start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, devi
     >>> ow.linspace(0, 1, 3).to_numpy()
     array([0. , 0.5, 1. ])"""
 def meshgrid(*arrays: Any, indexing: str = 'xy') -> list[Tensor]:
-    """Vectors -> the dense coordinate tensors of the grid that they span.
+    """The dense coordinate tensors of the grid that vectors span, one for each vector.
+
+    Parameters
+    ----------
+    indexing : "xy" for the first two dimensions exchanged, as in plots; "ij" for dimensions in the order of the vectors
+
+    Returns
+    -------
+    list of Tensors, dense, one for each vector
 
     Cost: O(size).
     See also: broadcast_arrays.
@@ -302,6 +369,10 @@ def meshgrid(*arrays: Any, indexing: str = 'xy') -> list[Tensor]:
 def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """A tensor of ones: COO of fill value 1 without stored elements unless `format=` is given.
 
+    Returns
+    -------
+    Tensor of ones, in COO unless `format` says otherwise
+
     Cost: O(1); dense O(size).
     See also: ones_like, full, pattern.
 
@@ -312,6 +383,10 @@ def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, f
     (0, 1.0)"""
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
     """A tensor of ones with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
+
+    Returns
+    -------
+    Tensor of ones, dense where `x` is, else in COO unless `format` says otherwise
 
     Cost: O(1); dense O(size).
     See also: full_like, pattern.
@@ -324,6 +399,10 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any =
 def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """A tensor of zeros: COO without stored elements unless `format=` is given; float64 unless `dtype=` is.
 
+    Returns
+    -------
+    Tensor of zeros, in COO unless `format` says otherwise
+
     Cost: O(1); dense O(size).
     See also: zeros_like, full, eye.
 
@@ -333,6 +412,10 @@ def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
     0"""
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
     """A tensor of zeros with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
+
+    Returns
+    -------
+    Tensor of zeros, dense where `x` is, else in COO unless `format` says otherwise
 
     Cost: O(1); dense O(size).
     See also: zeros, full_like.
@@ -351,6 +434,7 @@ def interp(x: MaskedTensor, xp: Any, fp: Any, /, *, left: Any = None, right: Any
     x : Tensor, any format; stored values and the fill value are mapped
     xp, fp : vectors of one length; `xp` increases unless `period` is given
     left, right : below the first and beyond the last point; the values there without
+    period : the length after which the points repeat; None where they do not
 
     Returns a Tensor in the structure of `x`, float64 or complex128. Raises ShapeError for points that do not pair.
 
@@ -369,6 +453,11 @@ def isclose(a: MaskedTensor, b: Any, /, *, rtol: Any = 1e-05, atol: Any = 1e-08,
 
     equal_nan : whether NaN is close to NaN
 
+    Parameters
+    ----------
+    rtol : the tolerance relative to `b`
+    atol : the absolute tolerance
+
     Returns a Tensor of bool; its fill value is True where those of the operands are close.
 
     Cost: O(nse of both).
@@ -383,6 +472,11 @@ def isclose(a: Any, b: Any, /, *, rtol: Any = 1e-05, atol: Any = 1e-08, equal_na
 @overload
 def isin(x: MaskedTensor, elements: Any, /, *, invert: _builtins.bool = False, grad: str | None = None) -> MaskedTensor:
     """Whether each element is one of `elements`, an array or Tensor of any shape; with `invert`, whether it is none.
+
+    Parameters
+    ----------
+    elements : what is looked for
+    invert : whether the answers are inverted
 
     Cost: that of `numpy.isin` on the stored values.
 
@@ -399,6 +493,12 @@ def nan_to_num(x: MaskedTensor, /, *, nan: Any = 0.0, posinf: Any = None, neginf
     """`nan` in the place of NaN, the largest and the least finite numbers, or what is given, in that of infinities.
 
     Complex numbers by their parts. Raises DTypeError for values that are no numbers of the dtype.
+
+    Parameters
+    ----------
+    nan : what takes the place of NaN
+    posinf : what takes the place of infinity; the largest number of the dtype if left out
+    neginf : what takes the place of minus infinity; the least number of the dtype if left out
 
     Cost: O(nse).
     See also: isnan.
@@ -1715,6 +1815,11 @@ def clip(x: Lazy, /, min: Any = None, max: Any = None, *, grad: str | None = Non
     limits promote to, as NumPy's: integers between floats are floats. An integer beyond those of the dtype of `x`
     limits nothing.
 
+    Parameters
+    ----------
+    min : the lower limit, None for none
+    max : the upper limit, None for none
+
     Cost: O(nse).
     See also: maximum, minimum.
 
@@ -1731,6 +1836,10 @@ def where(condition: Lazy, x1: Any = None, x2: Any = None, /, *, grad: str | Non
     """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
 
     Without both, where it is true: the coordinates of the elements that are not zero, as `nonzero` gives them.
+
+    Parameters
+    ----------
+    condition : what decides; an element that is not zero counts as true
 
     Returns
     -------
@@ -1872,6 +1981,10 @@ def sparse_mask(x: Any, mask: Any, /, *, grad: str | None = None) -> Tensor:
 def take(x: MaskedTensor, indices: Any, /, *, axis: int | None = None, grad: str | None = None) -> MaskedTensor:
     """The elements at `indices` along `axis`; negative ones count from the end, repeated ones are taken again.
 
+    Parameters
+    ----------
+    indices : int, or a vector of them
+
     Raises IndexError for an index out of bounds.
 
     Cost: O(nse of what is taken) in compressed rows, else O(nse).
@@ -1890,6 +2003,10 @@ def take_along_axis(x: MaskedTensor, indices: Any, /, *, axis: int = -1, grad: s
     """For each place of `indices`, of the rank of `x`, the element whose coordinate along `axis` stands there.
 
     `indices` broadcasts with `x` beside `axis`.
+
+    Parameters
+    ----------
+    indices : coordinates along `axis`
 
     Cost: O(size of the places).
     See also: take, argsort.
@@ -1966,6 +2083,10 @@ def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None, *, g
 def vstack(blocks: Sequence[MaskedTensor], format: object = None, dtype: Any = None, *, grad: str | None = None) -> MaskedTensor:
     """The operands one above the other: joined along dimension 0, vectors as rows; arguments as those of `hstack`.
 
+    Parameters
+    ----------
+    blocks : tensors of any formats that agree in the other dimensions
+
     Cost: O(nse).
     See also: hstack, concat, block_array.
 
@@ -1989,6 +2110,10 @@ def diags_array(diagonals: Any, /, *, offsets: int | Sequence[int] = 0, shape: S
     format : of the result, "dia" without
     dtype : of the result; the promotion of the diagonals' without
 
+    Returns
+    -------
+    Tensor of rank 2, in the format `format`
+
     Raises ShapeError for a diagonal that is too short or lies outside, or for offsets that do not fit the diagonals.
 
     Cost: O(elements of the diagonals).
@@ -2007,6 +2132,7 @@ def diff(x: MaskedTensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None,
     x : Tensor of rank 1 or more, any format and fill value
     axis : the dimension, which loses n elements (all of them, where it has fewer)
     prepend, append : tensors that are joined to `x` along `axis` before, of its fill value
+    n : how often differences are taken
 
     Returns
     -------
@@ -2112,6 +2238,7 @@ def pad(x: MaskedTensor, pad_width: Any, /, mode: str = 'constant', *, constant_
     mode : "constant", missing in masked tensors; "edge" repeats the last element, "reflect" and "symmetric" mirror,
         "wrap" begins again
     constant_values : as `pad_width`; what is the fill value is not stored
+    reflect_type : "even", or "odd" where mirrored elements are subtracted from twice that at the edge
 
     Returns
     -------
@@ -2142,6 +2269,14 @@ def broadcast_arrays(*arrays: Any, grad: str | None = None) -> list[Tensor]:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that operands of these shapes broadcast to. Raises ShapeError where they do not.
 
+    Parameters
+    ----------
+    shapes : the shapes, tuples of int
+
+    Returns
+    -------
+    tuple of int, the shape
+
     Cost: O(dimensions).
     See also: broadcast_to.
 
@@ -2170,6 +2305,10 @@ def repeat(x: MaskedTensor, repeats: Any, /, *, axis: int | None = None, grad: s
 
     Without `axis` the elements in row-major order.
 
+    Parameters
+    ----------
+    repeats : how often each element occurs: one number, or one for each coordinate along `axis`
+
     Cost: O(nse of the result).
     See also: tile.
 
@@ -2182,6 +2321,10 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None, grad: str | None
 @overload
 def tile(x: MaskedTensor, repetitions: int | Sequence[int], /, *, grad: str | None = None) -> MaskedTensor:
     """`x` laid side by side with itself, `repetitions` times along each dimension.
+
+    Parameters
+    ----------
+    repetitions : how often along each dimension; one number for the last
 
     Cost: O(nse of the result).
     See also: repeat, broadcast_to.
@@ -2252,6 +2395,11 @@ def matrix_transpose(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 def moveaxis(x: MaskedTensor, source: int | Sequence[int], destination: int | Sequence[int], /, *, grad: str | None = None) -> MaskedTensor:
     """The dimensions `source` at the places `destination`, the others in their order; over the same buffers.
 
+    Parameters
+    ----------
+    source : the dimensions that move
+    destination : where each of them is in the result
+
     Cost: O(1): buffers are shared.
     See also: permute_dims, swapaxes.
 
@@ -2264,6 +2412,10 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 @overload
 def permute_dims(x: Lazy, /, axes: Sequence[int], *, grad: str | None = None) -> Lazy:
     """The dimensions in another order, over the same buffers: dimension k of the result is `axes[k]` of `x`.
+
+    Parameters
+    ----------
+    axes : every dimension once, in the order of the result
 
     Cost: O(1): buffers are shared.
     See also: moveaxis, swapaxes, Tensor.T.
@@ -2299,6 +2451,10 @@ def roll(x: MaskedTensor, /, shift: int | Sequence[int], *, axis: int | Sequence
     """The elements moved by `shift` along `axis`, those that leave at one end coming in at the other.
 
     Without `axis` the elements are rolled in row-major order.
+
+    Parameters
+    ----------
+    shift : how far, towards higher coordinates; one number for each axis, or one for all
 
     Cost: O(nse log nse).
     See also: flip, pad.
@@ -2416,6 +2572,8 @@ def addmm(input: Tensor, a: Tensor, b: Tensor, /, *, beta: Any = 1, alpha: Any =
     ----------
     input : Tensor, array or number that broadcasts to the shape of the product; not read where beta is 0
     a, b : Tensor or dense array, as for `matmul`
+    beta : the factor of `input`
+    alpha : the factor of the product
 
     Returns
     -------
@@ -2438,7 +2596,7 @@ def addmm(input: Tensor, a: Tensor, b: Tensor, /, *, beta: Any = 1, alpha: Any =
 def addmm(input: Any, a: Any, b: Any, /, *, beta: Any = 1, alpha: Any = 1, grad: str | None = None) -> Any: ...
 @overload
 def einsum(subscripts: Any, /, *operands: MaskedTensor, format: object = None, semiring: Any = 'plus_times', grad: str | None = None) -> MaskedTensor:
-    """Sums of products by index letters, of any number of sparse and dense operands.
+    """The sums of products that index letters name, of any number of sparse and dense operands.
 
     Parameters
     ----------
@@ -2583,7 +2741,7 @@ def spgemm(a: Tensor, b: Tensor, /, *, semiring: Any = 'plus_times', mask: Tenso
            [0, 1]])"""
 @overload
 def dot(a: Tensor, b: Tensor, /, *, grad: str | None = None) -> Tensor:
-    """NumPy's `dot`: the sums over the last dimension of `a` and the last but one of `b`, or its only one.
+    """The sums over the last dimension of `a` and the last but one of `b`, or its only one, as `numpy.dot`.
 
     Returns
     -------
@@ -2607,7 +2765,7 @@ def dot(a: Tensor, b: np.ndarray[Any, Any], /, *, grad: str | None = None) -> np
 def dot(a: Any, b: Any, /, *, grad: str | None = None) -> Any: ...
 @overload
 def inner(a: Tensor, b: Tensor, /, *, grad: str | None = None) -> Tensor:
-    """NumPy's `inner`: the sums over the last dimensions of both; `a * b` where one is a number.
+    """The sums over the last dimensions of both, as `numpy.inner`; `a * b` where one is a number.
 
     Cost: that of `tensordot`.
     See also: matmul, vecdot, tensordot.
@@ -2712,7 +2870,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
            [0., 2.]])"""
 @overload
 def vdot(a: Tensor, b: Tensor, /, *, grad: str | None = None) -> Tensor:
-    """NumPy's `vdot`: the sum of conj(a) * b over all elements, both read as vectors.
+    """The sum of conj(a) * b over all elements, both read as vectors, as `numpy.vdot`.
 
     Cost: O(nse of both).
     See also: vecdot, inner, dot.
@@ -2786,6 +2944,10 @@ def ttm(t: MaskedTensor, m: Any, dim: int, *, format: object = None, grad: str |
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense matrix, sparse with the
         tensor's levels of the other dimensions and dense along `dim`; of a matrix an array, as that of `A @ m`
 
+    Parameters
+    ----------
+    m : a matrix (n_dim, r)
+
     Cost: O(nse * r).
     See also: ttv, mttkrp, tensordot, decomposition.tucker.
 
@@ -2804,6 +2966,10 @@ def ttv(t: MaskedTensor, v: Any, dim: int, *, format: object = None, grad: str |
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense vector, sparse with the
         tensor's levels of the other dimensions; of a matrix an array, as that of `A @ v`
+
+    Parameters
+    ----------
+    v : a vector (n_dim,)
 
     Cost: O(nse).
     See also: ttm, mttkrp, tensordot.
@@ -2848,6 +3014,15 @@ def random_array(shape: Sequence[int], *, density: float = 0.01, format: object 
     """`random` with SciPy's arguments: `data_sampler(size=n)`, or `data_sampler(size=n, dtype=dtype)`, gives values.
 
     dtype : of the values; what `data_sampler` gives without, or float64
+
+    Parameters
+    ----------
+    density : the share of elements that are specified
+    data_sampler : gives the values; by default they are uniform between 0 and 1
+
+    Returns
+    -------
+    Tensor with specified elements at random places
 
     Cost: O(nse log nse).
     See also: random.
@@ -3181,7 +3356,7 @@ def logsumexp(x: MaskedTensor, /, axis: Any = None, *, keepdims: _builtins.bool 
 def logsumexp(x: Any, /, axis: Any = None, *, keepdims: _builtins.bool = False, grad: str | None = None) -> Tensor: ...
 @overload
 def softmax(x: MaskedTensor, /, axis: int = -1, *, grad: str | None = None) -> MaskedTensor:
-    """Exponentials of the elements along `axis`, divided by their sum; only specified elements take part.
+    """The exponentials of the elements along `axis`, divided by their sum; only specified elements take part.
 
     Parameters
     ----------
@@ -3430,12 +3605,12 @@ def unique_all(x: Any, /) -> UniqueAll:
 
     Returns
     -------
-    (values, indices, inverse_indices, counts)
-        values : dense vector, ascending (complex numbers by real parts first), NaN last; every NaN is one of its own
-        indices : dense vector, int64, the row-major place of the first occurrence
-        inverse_indices : int64, shape of `x`, in its structure, the fill value's place in `values` as fill value;
-            dense where unspecified elements are NaN and several, as they are all distinct then
-        counts : dense vector, int64
+    values : Tensor, a dense vector, ascending (complex numbers by real parts first), NaN last; every NaN is one of its
+        own
+    indices : Tensor, a dense vector, int64, the row-major place of the first occurrence
+    inverse_indices : Tensor, int64, shape of `x`, in its structure, the fill value's place in `values` as fill value;
+        dense where unspecified elements are NaN and several, as they are all distinct then
+    counts : Tensor, a dense vector, int64
 
     Guarantees: values[inverse_indices] == x; sum(counts) == x.size; x.reshape(-1)[indices] == values.
     Cost: O(nse log nse), and as many more as there are unspecified NaNs.
@@ -3460,6 +3635,11 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     array([1, 2])"""
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements, and which of them each element is: (values, inverse_indices), as of `unique_all`.
+
+    Returns
+    -------
+    values : Tensor, a dense vector
+    inverse_indices : Tensor, int64, in the structure of `x`
 
     Cost: O(nse log nse).
     See also: unique_all, unique_values.
@@ -3614,6 +3794,12 @@ def sort(x: Any, /, *, axis: int = -1, descending: _builtins.bool = False, stabl
 def astype(x: MaskedTensor, dtype: Any, /, *, copy: Any = True, device: Any = None, casting: str = 'unsafe', grad: str | None = None) -> MaskedTensor:
     """`x` with elements of another dtype; pos and crd are shared. `casting` is NumPy's rule of what is allowed.
 
+    Parameters
+    ----------
+    dtype : NumPy's or torch's, or a name
+    casting : what is allowed, as in NumPy: "no", "equiv", "safe", "same_kind" or "unsafe"
+    copy : False gives `x` itself where it has that dtype
+
     Cost: O(nse).
     See also: result_type, can_cast.
 
@@ -3627,6 +3813,15 @@ def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None, casti
 @overload
 def can_cast(from_: MaskedTensor, to: Any, /) -> MaskedTensor:
     """Whether promotion turns `from_`, a dtype or a tensor, into the dtype `to`: no value is changed or lost.
+
+    Parameters
+    ----------
+    from_ : a dtype, a name of one, a Tensor or an array
+    to : the dtype that it would have
+
+    Returns
+    -------
+    bool, whether it can
 
     Cost: O(1).
     See also: result_type, astype.
@@ -3643,6 +3838,15 @@ def result_type(*arrays_and_dtypes: Any) -> Tensor:
     Kinds mix by NumPy's table, of which the standard's is a part (int32 with float32 is float64), or by torch's where
     a torch tensor or dtype is among them (float32). Python scalars are weak: they never widen within their kind, nor do
     tensors of rank 0 beside others in torch's rule, in which Python's floats are of its default dtype.
+
+    Parameters
+    ----------
+    arrays_and_dtypes : Tensors, arrays, dtypes, names of dtypes and Python scalars
+
+    Returns
+    -------
+    dtype of NumPy, or of torch where torch takes part
+
     Raises DTypeError without operands, and where torch's result is complex32.
 
     Cost: O(1).

@@ -283,7 +283,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("spgemm", "operands grad", ""),
     ),
     "ops.products.tensor_products": (
-        ("dot", "method places operands grad", "dot(b)\n\nNumPy's `dot`: the sums over the last dimension of `a` and the last but one of `b`, or its only one."),
+        ("dot", "method places operands grad", "dot(b)\n\nThe sums over the last dimension of `a` and the last but one of `b`, or its only one, as `numpy.dot`."),
         ("inner", "operands grad", ""),
         ("kron", "method operands grad", "kron(b, /, *, format=None)\n\nThe Kronecker product: every element of `a` times the whole of `b`, in blocks."),
         ("kronsum", "operands grad", ""),
@@ -328,7 +328,7 @@ _ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "ops.reductions.softmax": (
         ("log_softmax", "method operands masked grad", "log_softmax(axis=-1)\n\nThe logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified."),
         ("logsumexp", "method operands masked grad", "logsumexp(axis=None, *, keepdims=False)\n\nThe logarithm of the sum of exponentials over `axis`, unspecified elements included, without overflow."),
-        ("softmax", "method operands masked grad", "softmax(axis=-1)\n\nExponentials of the elements along `axis`, divided by their sum; only specified elements take part."),
+        ("softmax", "method operands masked grad", "softmax(axis=-1)\n\nThe exponentials of the elements along `axis`, divided by their sum; only specified elements take part."),
     ),
     "ops.reductions.statistics": (
         ("all", "method places operands masked lazy grad", "all(axis=None, *, keepdims=False)\n\nWhether all elements over `axis` are true."),

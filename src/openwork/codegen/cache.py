@@ -116,6 +116,10 @@ def compile_kernel(kernel: Kernel) -> Executable:
 def get_kernel_limit() -> int:
     """How many kernels are kept in memory at most.
 
+    Returns
+    -------
+    int, the number of kernels
+
     Cost: O(1).
     See also: set_kernel_limit, cache_info.
 
@@ -132,6 +136,11 @@ def set_kernel_limit(n: int) -> None:
 
     Those asked for least recently go first. A kernel takes some 80 KiB; one that has gone is read from disk again in a
     few milliseconds. Kernels that a tensor has prepared calls with stay as long as the tensor.
+
+    Parameters
+    ----------
+    n : how many kernels, at least 1
+
     Raises DTypeError where n is no integer, ValueError where n < 1.
 
     Cost: O(kernels that go).
@@ -167,6 +176,10 @@ def clear_caches(*, disk: bool = False) -> None:
 
     Nothing changes but that the next calls take longer. Tensors keep the calls that they have prepared.
 
+    Parameters
+    ----------
+    disk : whether kernels on disk are removed too
+
     Cost: O(kernels); later calls compile or read theirs again.
     See also: cache_info, set_kernel_limit.
 
@@ -180,7 +193,7 @@ def clear_caches(*, disk: bool = False) -> None:
 
 
 def cache_info() -> dict[str, int | str | None]:
-    """Sizes of the kernel cache in memory and on disk, and this process's hits and compilations.
+    """The sizes of the kernel cache in memory and on disk, and this process's hits and compilations.
 
     Returns
     -------

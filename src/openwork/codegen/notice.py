@@ -41,6 +41,10 @@ _wait = _Wait()
 def get_compile_notice() -> float | None:
     """How many seconds a call compiles before a line says so; None for never.
 
+    Returns
+    -------
+    float, the seconds, or None
+
     Cost: O(1).
     See also: set_compile_notice.
 
@@ -57,6 +61,11 @@ def set_compile_notice(seconds: float | None) -> None:
 
     Nothing is said where stderr is neither a terminal nor a notebook's, in tests and in worker processes.
     `OPENWORK_NOTICE=0` in the environment is `set_compile_notice(None)`.
+
+    Parameters
+    ----------
+    seconds : how long a call compiles before it is said; None for never
+
     Raises DTypeError where seconds is no number, ValueError for a negative one.
 
     Cost: O(1).

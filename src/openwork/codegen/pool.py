@@ -66,6 +66,10 @@ _run: Callable[..., int] | None = None
 def get_num_threads() -> int:
     """How many threads a kernel may use, the caller's included.
 
+    Returns
+    -------
+    int, the number of threads
+
     Cost: O(1).
     See also: set_num_threads.
 
@@ -79,6 +83,10 @@ def get_num_threads() -> int:
 
 def set_num_threads(n: int) -> None:
     """Let kernels use `n` threads, the caller's included. Raises ValueError where n < 1.
+
+    Parameters
+    ----------
+    n : how many threads, at least 1
 
     Cost: O(1); threads start with the first call that uses them.
     See also: get_num_threads.

@@ -20,6 +20,7 @@ from .. import needs_dask as _needs_dask  # noqa: F401
 from ..interop.dask import register
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
+from ..runtime.documentation import document_all as _document_all
 from .backend import register_backend as _register_backend
 from .partition import Partition, partition
 from .vectors import cg, pagerank
@@ -37,8 +38,13 @@ __dir__ = _listing(__name__, __all__)
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name) if name in _HOMES else _missing(name)
+    if name not in _HOMES:
+        return _missing(name)
+    module = import_module(f"{__name__}.{_HOMES[name]}")
+    _document_all(vars(module), __all__)
+    return getattr(module, name)
 
 
 register()
 _register_backend()
+_document_all(globals(), __all__)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
+from ..runtime.documentation import document_all as _document_all
 from .centrality import betweenness, core_numbers, pagerank, triangles
 from .sampling import sample_neighbors
 from .traversal import bfs, components, shortest_paths
@@ -30,3 +31,5 @@ __dir__ = _listing(__name__, __all__)
 
 sssp = shortest_paths
 """The name that GraphBLAS has for `shortest_paths`."""
+
+_document_all(globals(), __all__)

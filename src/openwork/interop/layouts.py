@@ -265,6 +265,10 @@ def sparse_csr_tensor(
     size : the shape; None infers it
     layout, pin_memory : as of `sparse_coo_tensor`
 
+    Returns
+    -------
+    Tensor in CSR format with batch and dense dimensions as the buffers have them
+
     Raises InvariantError, with the number of the invariant, where the buffers break one.
 
     Cost: checks take O(nse); nothing is copied.
@@ -302,6 +306,10 @@ def sparse_csc_tensor(
     values : shape (*batch, nse, *dense)
     size : the shape; None infers it
     layout, pin_memory : as of `sparse_coo_tensor`
+
+    Returns
+    -------
+    Tensor in CSC format with batch and dense dimensions as the buffers have them
 
     Raises InvariantError, with the number of the invariant, where the buffers break one.
 
@@ -342,6 +350,10 @@ def sparse_bsr_tensor(
     size : the shape; None infers it; it is a multiple of the block size
     layout, pin_memory : as of `sparse_coo_tensor`
 
+    Returns
+    -------
+    Tensor in BSR format with batch and dense dimensions as the buffers have them
+
     Raises InvariantError, with the number of the invariant, where the buffers break one.
 
     Cost: checks take O(nse); nothing is copied.
@@ -381,6 +393,10 @@ def sparse_bsc_tensor(
     size : the shape; None infers it; it is a multiple of the block size
     layout, pin_memory : as of `sparse_coo_tensor`
 
+    Returns
+    -------
+    Tensor in BSC format with batch and dense dimensions as the buffers have them
+
     Raises InvariantError, with the number of the invariant, where the buffers break one.
 
     Cost: checks take O(nse); nothing is copied.
@@ -414,8 +430,12 @@ def sparse_compressed_tensor(
     Parameters
     ----------
     compressed_indices, plain_indices, values, size : as of the function of the layout
-    layout : torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc, or a name, "csr"
+    layout : a layout of torch, torch.sparse_csr say, or a name: "csr", "csc", "bsr", "bsc"
     dtype, device, requires_grad, check_invariants, pin_memory : as of the function of the layout
+
+    Returns
+    -------
+    Tensor in the format of `layout`
 
     Raises InvariantError where the buffers break one, UnsupportedError for another layout.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
+from ..runtime.documentation import document_all as _document_all
 from . import cf as cf
 from . import files
 from .containers import mapped
@@ -33,3 +34,7 @@ _HOMES |= dict.fromkeys(("convert", "write_parts"), conversion)
 
 def __getattr__(name: str) -> Any:
     return _missing(name) if name not in __all__ else getattr(_HOMES.get(name, records), name)
+
+
+for _module in (files, mapped, conversion, parts_of_file, records):
+    _document_all(vars(_module), __all__)

@@ -16,6 +16,7 @@ from ..ops.products.cross import cross
 from ..ops.products.matmul import matmul
 from ..ops.products.tensor_products import outer, tensordot, vecdot
 from ..runtime import gradient_hook as _gradients
+from ..runtime.documentation import document_all as _document_all
 from ..runtime.overrides import overridable as _overridable
 from ..tables import HOMES as _HOMES
 from .aggregation import rigid_motions
@@ -133,3 +134,5 @@ _OWN = (
 
 for _name in (*_OWN, *_HOMES.keys() & __all__):
     globals()[_name] = _overridable(_gradients.with_grad(globals()[_name]))
+
+_document_all(globals(), __all__)

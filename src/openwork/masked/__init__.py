@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
+from ..runtime.documentation import document_all as _document_all
 from .construct import as_masked_tensor, masked_tensor
 from .elementwise import binary, lift, select
 from .functions import (
@@ -49,3 +50,5 @@ __all__ = [
 
 __getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)
+
+_document_all(globals(), __all__)

@@ -64,6 +64,15 @@ def as_masked_tensor(data: Any, mask: Any = None) -> MaskedTensor:
 
     Gradients of missing elements are 0 where they leave for `data`, whatever was computed with their values.
 
+    Parameters
+    ----------
+    data : what `masked_tensor` takes; its values are shared
+    mask : bool, True where an element is specified; without one, the elements that a sparse `data` stores are
+
+    Returns
+    -------
+    MaskedTensor over the values of `data`
+
     Cost: O(nse); values are shared.
     See also: masked_tensor.
 

@@ -8,6 +8,7 @@ from .. import needs_torch as _needs_torch  # noqa: F401
 # isort: split
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
+from ..runtime.documentation import document_all as _document_all
 from .attend import attend
 from .attention import SparseAttention, SparseMultiheadAttention
 from .convolution import SparseConv
@@ -26,3 +27,5 @@ __all__ = [
 
 __getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)
+
+_document_all(globals(), __all__)

@@ -48,6 +48,10 @@ def full(
     dtype : default bool, int64, float64 or complex128, by the kind of `fill_value`
     format : default COO, which stores nothing: the value is the tensor's fill value
 
+    Returns
+    -------
+    Tensor of the shape `shape` whose elements are all `fill_value`
+
     Raises ShapeError for a negative extent, DTypeError for a value that the dtype has not.
 
     Cost: O(1); dense O(size).
@@ -103,6 +107,10 @@ def _constant(target: Format, shape: tuple[int, ...], scalar: str, fill: Any, li
 def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """A tensor of zeros: COO without stored elements unless `format=` is given; float64 unless `dtype=` is.
 
+    Returns
+    -------
+    Tensor of zeros, in COO unless `format` says otherwise
+
     Cost: O(1); dense O(size).
     See also: zeros_like, full, eye.
 
@@ -117,6 +125,10 @@ def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
 @operation(operands=False)
 def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """A tensor of ones: COO of fill value 1 without stored elements unless `format=` is given.
+
+    Returns
+    -------
+    Tensor of ones, in COO unless `format` says otherwise
 
     Cost: O(1); dense O(size).
     See also: ones_like, full, pattern.
@@ -133,6 +145,10 @@ def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, f
 @operation(operands=False)
 def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
     """A tensor of zeros, as `zeros` makes it: one that stores nothing has nothing to leave uninitialised.
+
+    Returns
+    -------
+    Tensor of zeros, in COO unless `format` says otherwise
 
     Cost: O(1).
     See also: zeros.
@@ -154,6 +170,10 @@ def full_like(
 
     A dense `x` gives a dense tensor, column-major for `order="F"`, any other a COO tensor without stored elements.
     fill_value : a number, or an array that broadcasts to the shape: then a dense tensor, in `format` where one is given
+
+    Returns
+    -------
+    Tensor of the shape of `x` whose elements are all `fill_value`
 
     Raises ShapeError for an array that does not broadcast.
 
@@ -190,6 +210,10 @@ def zeros_like(
 ) -> Tensor:
     """A tensor of zeros with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
 
+    Returns
+    -------
+    Tensor of zeros, dense where `x` is, else in COO unless `format` says otherwise
+
     Cost: O(1); dense O(size).
     See also: zeros, full_like.
 
@@ -207,6 +231,10 @@ def ones_like(
     x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
 ) -> Tensor:
     """A tensor of ones with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
+
+    Returns
+    -------
+    Tensor of ones, dense where `x` is, else in COO unless `format` says otherwise
 
     Cost: O(1); dense O(size).
     See also: full_like, pattern.
@@ -226,6 +254,10 @@ def empty_like(
 ) -> Tensor:
     """A tensor of zeros with the shape, dtype and device of `x`, as `zeros_like` makes it.
 
+    Returns
+    -------
+    Tensor of zeros, dense where `x` is, else in COO unless `format` says otherwise
+
     Cost: O(1).
     See also: zeros_like.
 
@@ -242,7 +274,18 @@ def empty_like(
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
-    """Ones on the diagonal `k`, zeros elsewhere: COO unless `format=` is given; float64 unless `dtype=` is.
+    """A matrix with ones on the diagonal `k` and zeros elsewhere: COO unless `format=` is given.
+
+    It is of float64 unless `dtype=` is given.
+
+    Parameters
+    ----------
+    n_rows : how many rows
+    n_cols : how many columns; as many as rows if left out
+
+    Returns
+    -------
+    Tensor of shape (n_rows, n_cols)
 
     Cost: O(n).
     See also: eye_array, diags_array, zeros.
@@ -276,6 +319,15 @@ def eye_array(
     m: int, n: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
 ) -> Tensor:
     """`eye` in SciPy's format of it: DIA unless `format=` is given.
+
+    Parameters
+    ----------
+    m : how many rows
+    n : how many columns; as many as rows if left out
+
+    Returns
+    -------
+    Tensor of shape (m, n)
 
     Cost: O(n).
     See also: eye, diags_array.
@@ -311,6 +363,16 @@ def arange(
 ) -> Tensor:  # fmt: skip
     """`start`, `start + step`, ... up to but not including `stop`: dense unless `format=` is given.
 
+    Parameters
+    ----------
+    start : the first number, or the end where `stop` is left out: then they begin at 0
+    stop : the end, which is not included
+    step : the distance between neighbours, which may be negative
+
+    Returns
+    -------
+    Tensor of rank 1, dense by default
+
     Cost: O(size).
     See also: linspace, zeros.
 
@@ -340,6 +402,15 @@ def linspace(
 
     start, stop : numbers, those of a tensor of rank 0 among them, or arrays, between whose elements the numbers lie
 
+    Parameters
+    ----------
+    num : how many numbers
+    endpoint : whether `stop` is the last one
+
+    Returns
+    -------
+    Tensor with `num` numbers, of rank 1 for numbers, along a new first dimension for arrays
+
     Cost: O(size).
     See also: arange.
 
@@ -356,7 +427,15 @@ def linspace(
 
 @operation(operands=False)
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
-    """Vectors -> the dense coordinate tensors of the grid that they span.
+    """The dense coordinate tensors of the grid that vectors span, one for each vector.
+
+    Parameters
+    ----------
+    indexing : "xy" for the first two dimensions exchanged, as in plots; "ij" for dimensions in the order of the vectors
+
+    Returns
+    -------
+    list of Tensors, dense, one for each vector
 
     Cost: O(size).
     See also: broadcast_arrays.
@@ -377,6 +456,10 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
 @operation(operands=False)
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A dense Tensor over the memory of an object that has `__dlpack__`, copied only where `copy=True`.
+
+    Returns
+    -------
+    Tensor in dense format, over the memory of `x`
 
     Cost: nothing is copied.
     See also: asarray.

@@ -106,6 +106,15 @@ def random_array(
 
     dtype : of the values; what `data_sampler` gives without, or float64
 
+    Parameters
+    ----------
+    density : the share of elements that are specified
+    data_sampler : gives the values; by default they are uniform between 0 and 1
+
+    Returns
+    -------
+    Tensor with specified elements at random places
+
     Cost: O(nse log nse).
     See also: random.
 

@@ -56,12 +56,12 @@ def unique_all(x: Any, /) -> UniqueAll:
 
     Returns
     -------
-    (values, indices, inverse_indices, counts)
-        values : dense vector, ascending (complex numbers by real parts first), NaN last; every NaN is one of its own
-        indices : dense vector, int64, the row-major place of the first occurrence
-        inverse_indices : int64, shape of `x`, in its structure, the fill value's place in `values` as fill value;
-            dense where unspecified elements are NaN and several, as they are all distinct then
-        counts : dense vector, int64
+    values : Tensor, a dense vector, ascending (complex numbers by real parts first), NaN last; every NaN is one of its
+        own
+    indices : Tensor, a dense vector, int64, the row-major place of the first occurrence
+    inverse_indices : Tensor, int64, shape of `x`, in its structure, the fill value's place in `values` as fill value;
+        dense where unspecified elements are NaN and several, as they are all distinct then
+    counts : Tensor, a dense vector, int64
 
     Guarantees: values[inverse_indices] == x; sum(counts) == x.size; x.reshape(-1)[indices] == values.
     Cost: O(nse log nse), and as many more as there are unspecified NaNs.
@@ -100,6 +100,11 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 @operation(grad=False)
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements, and which of them each element is: (values, inverse_indices), as of `unique_all`.
+
+    Returns
+    -------
+    values : Tensor, a dense vector
+    inverse_indices : Tensor, int64, in the structure of `x`
 
     Cost: O(nse log nse).
     See also: unique_all, unique_values.

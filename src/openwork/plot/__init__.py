@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
+from ..runtime.documentation import document_all as _document_all
 from .pictures import rows, spy
 from .tree import levels
 
@@ -15,3 +16,5 @@ __all__ = ["levels", "rows", "spy"]
 
 __getattr__ = _absent(__name__, __all__)
 __dir__ = _listing(__name__, __all__)
+
+_document_all(globals(), __all__)

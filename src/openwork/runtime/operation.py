@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from ..errors import UnsupportedError
 from ..tables import HOMES
-from .result_rules import elementwise_rules
+from .result_rules import elementwise_rules, in_words
 
 __all__ = ["OPERATIONS", "Operation", "Spelling", "block", "namespace", "operation"]
 
@@ -98,6 +98,20 @@ class Operation:
             default = own[name].default if p.default is Parameter.empty else p.default
             placed.append(own[name].replace(kind=Parameter.POSITIONAL_OR_KEYWORD, default=default))
         return [*placed, *(p for name, p in own.items() if name not in first)]
+
+    @property
+    def result(self) -> tuple[str, str] | None:
+        """The type of the result, and what the rules say of it; None where there are none."""
+        rules = in_words(self.shape, self.dtype, self.fill, self.format)
+        if not rules:
+            return None
+        other = "a MaskedTensor of masked operands" if self.masked is not None else ""
+        lazy = "a Lazy of lazy ones" if self.lazy else ""
+        also = ", ".join(filter(None, (other, lazy)))
+        return (
+            "Tensor" if self.returns is None else "Tensor or array",
+            f"{rules} {also[:1].upper()}{also[1:]}{'.' * bool(also)}",
+        )
 
     def spelled(self, library: str, name: str) -> Spelling:
         """How the function of this name of "numpy" or "torch" spells the call."""

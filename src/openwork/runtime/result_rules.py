@@ -10,7 +10,7 @@ from ..ir.operations import OPERATIONS
 from ..ir.types import COMPLEX, FLOATS, real_of
 from .promote import accumulator
 
-__all__ = ["DTYPES", "FILLS", "FORMATS", "SHAPES", "elementwise_rules", "result_scalar"]
+__all__ = ["DTYPES", "FILLS", "FORMATS", "SHAPES", "elementwise_rules", "in_words", "result_scalar"]
 
 SHAPES = {
     "same": "that of the operand",
@@ -71,6 +71,17 @@ def elementwise_rules(op: str, arity: int) -> tuple[str, str, str]:
     elif row is None or "floating" in row.traits:
         kind = "promoted floating" if arity > 1 else "floating"
     return "broadcast" if arity > 1 else "same", kind, "f(fill)"
+
+
+def in_words(shape: str | None, dtype: str | None, fill: str | None, format: str | None) -> str:
+    """What the rules of a result say, a sentence for each that there is."""
+    rules = (
+        ("Shape", SHAPES, shape),
+        ("Dtype", DTYPES, dtype),
+        ("Fill value", FILLS, fill),
+        ("Format", FORMATS, format),
+    )
+    return " ".join(f"{what}: {words[rule]}." for what, words, rule in rules if rule is not None)
 
 
 def result_scalar(rule: str, scalar: str, library: str) -> str:

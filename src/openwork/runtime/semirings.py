@@ -11,6 +11,14 @@ __all__ = ["Monoid", "Semiring", "monoid", "register_semiring", "semiring"]
 def semiring(name: str | Semiring) -> Semiring:
     """The semiring of a name: "plus_times", "min_plus", "any_pair", "lor_land", ...; a Semiring is itself.
 
+    Parameters
+    ----------
+    name : the name of a semiring, or a Semiring
+
+    Returns
+    -------
+    Semiring of that name
+
     Raises UnsupportedError for a name that is not registered.
 
     Cost: O(1).
@@ -35,6 +43,14 @@ def semiring(name: str | Semiring) -> Semiring:
 def monoid(name: str | Monoid) -> Monoid:
     """The monoid of a name: "plus", "times", "min", "max", "any", "lor", "land", "lxor".
 
+    Parameters
+    ----------
+    name : the name of a monoid, or a Monoid, which is returned
+
+    Returns
+    -------
+    Monoid of that name
+
     Cost: O(1).
     See also: semiring, Monoid.
 
@@ -56,6 +72,14 @@ def monoid(name: str | Monoid) -> Monoid:
 
 def register_semiring(value: Semiring) -> Semiring:
     """Register a semiring under its name; returns it. Raises ValueError where the name is another one's.
+
+    Parameters
+    ----------
+    value : the semiring; its name is then known to `semiring`
+
+    Returns
+    -------
+    Semiring, the one registered
 
     Cost: O(1).
     See also: semiring, Semiring, spgemm.

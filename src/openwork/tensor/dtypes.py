@@ -62,6 +62,12 @@ _PYTHON = (builtins.bool, int, float, complex)
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None, casting: str = "unsafe") -> Any:
     """`x` with elements of another dtype; pos and crd are shared. `casting` is NumPy's rule of what is allowed.
 
+    Parameters
+    ----------
+    dtype : NumPy's or torch's, or a name
+    casting : what is allowed, as in NumPy: "no", "equiv", "safe", "same_kind" or "unsafe"
+    copy : False gives `x` itself where it has that dtype
+
     Cost: O(nse).
     See also: result_type, can_cast.
 
@@ -86,6 +92,15 @@ def scalar_of_operand(x: Any) -> str:
 
 def isdtype(dtype: Any, kind: Any) -> Any:
     """Whether `dtype` is of a kind ("bool", "integral", "real floating", ...), equals a dtype, or any of several.
+
+    Parameters
+    ----------
+    kind : a kind, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" or
+        "numeric", a dtype, or a tuple of these
+
+    Returns
+    -------
+    bool, whether it is
 
     Raises DTypeError for a kind that is not one of the standard's.
 
@@ -114,6 +129,15 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     Kinds mix by NumPy's table, of which the standard's is a part (int32 with float32 is float64), or by torch's where
     a torch tensor or dtype is among them (float32). Python scalars are weak: they never widen within their kind, nor do
     tensors of rank 0 beside others in torch's rule, in which Python's floats are of its default dtype.
+
+    Parameters
+    ----------
+    arrays_and_dtypes : Tensors, arrays, dtypes, names of dtypes and Python scalars
+
+    Returns
+    -------
+    dtype of NumPy, or of torch where torch takes part
+
     Raises DTypeError without operands, and where torch's result is complex32.
 
     Cost: O(1).
@@ -169,6 +193,15 @@ def _torch_number(kind: type) -> str:
 @operation(masked=late("masked.namespace", "can_cast"), grad=False)
 def can_cast(from_: Any, to: Any, /) -> Any:
     """Whether promotion turns `from_`, a dtype or a tensor, into the dtype `to`: no value is changed or lost.
+
+    Parameters
+    ----------
+    from_ : a dtype, a name of one, a Tensor or an array
+    to : the dtype that it would have
+
+    Returns
+    -------
+    bool, whether it can
 
     Cost: O(1).
     See also: result_type, astype.

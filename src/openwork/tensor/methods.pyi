@@ -621,7 +621,7 @@ class Methods:
         """`a @ b` at the elements that `mask` specifies."""
     @overload
     def dot(self, b: Tensor, *, grad: str | None = None) -> Tensor:
-        """NumPy's `dot`: the sums over the last dimension of `a` and the last but one of `b`, or its only one."""
+        """The sums over the last dimension of `a` and the last but one of `b`, or its only one, as `numpy.dot`."""
     @overload
     def dot(self, b: np.ndarray[Any, Any], *, grad: str | None = None) -> np.ndarray[Any, Any]: ...
     @overload
@@ -689,7 +689,7 @@ class Methods:
     def logsumexp(self, axis: Any = None, *, keepdims: bool = False, grad: str | None = None) -> Tensor:
         """The logarithm of the sum of exponentials over `axis`, unspecified elements included, without overflow."""
     def softmax(self, axis: int = -1, *, grad: str | None = None) -> Tensor:
-        """Exponentials of the elements along `axis`, divided by their sum; only specified elements take part."""
+        """The exponentials of the elements along `axis`, divided by their sum; only specified elements take part."""
     def all(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, grad: str | None = None) -> Tensor:
         """Whether all elements over `axis` are true."""
     def any(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False, grad: str | None = None) -> Tensor:

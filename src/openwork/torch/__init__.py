@@ -25,6 +25,7 @@ from ..masked.shaping import stack as stack_masked
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from ..ops.manipulation.joining import stack
+from ..runtime.documentation import document_all as _document_all
 from ..storage import storage
 from ..tensor import tensor
 from ..tensor.tensor import Tensor
@@ -57,3 +58,5 @@ def _collate(batch: list[Any], *, collate_fn_map: Any = None) -> Any:
 
 
 default_collate_fn_map[Tensor] = default_collate_fn_map[masked.MaskedTensor] = _collate
+
+_document_all(globals(), __all__)

@@ -50,6 +50,11 @@ def isclose(a: Any, b: Any, /, *, rtol: Any = 1e-05, atol: Any = 1e-08, equal_na
 
     equal_nan : whether NaN is close to NaN
 
+    Parameters
+    ----------
+    rtol : the tolerance relative to `b`
+    atol : the absolute tolerance
+
     Returns a Tensor of bool; its fill value is True where those of the operands are close.
 
     Cost: O(nse of both).
@@ -83,6 +88,12 @@ def nan_to_num(x: Any, /, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = N
 
     Complex numbers by their parts. Raises DTypeError for values that are no numbers of the dtype.
 
+    Parameters
+    ----------
+    nan : what takes the place of NaN
+    posinf : what takes the place of infinity; the largest number of the dtype if left out
+    neginf : what takes the place of minus infinity; the least number of the dtype if left out
+
     Cost: O(nse).
     See also: isnan.
 
@@ -107,6 +118,11 @@ def nan_to_num(x: Any, /, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = N
 )
 def isin(x: Any, elements: Any, /, *, invert: bool = False) -> Any:
     """Whether each element is one of `elements`, an array or Tensor of any shape; with `invert`, whether it is none.
+
+    Parameters
+    ----------
+    elements : what is looked for
+    invert : whether the answers are inverted
 
     Cost: that of `numpy.isin` on the stored values.
 
@@ -146,6 +162,7 @@ def interp(x: Any, xp: Any, fp: Any, /, *, left: Any = None, right: Any = None, 
     x : Tensor, any format; stored values and the fill value are mapped
     xp, fp : vectors of one length; `xp` increases unless `period` is given
     left, right : below the first and beyond the last point; the values there without
+    period : the length after which the points repeat; None where they do not
 
     Returns a Tensor in the structure of `x`, float64 or complex128. Raises ShapeError for points that do not pair.
 

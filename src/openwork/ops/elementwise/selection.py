@@ -47,6 +47,11 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     limits promote to, as NumPy's: integers between floats are floats. An integer beyond those of the dtype of `x`
     limits nothing.
 
+    Parameters
+    ----------
+    min : the lower limit, None for none
+    max : the upper limit, None for none
+
     Cost: O(nse).
     See also: maximum, minimum.
 
@@ -110,6 +115,10 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     """`x1` where `condition` is true, else `x2`, with broadcasting; either may be a Python scalar.
 
     Without both, where it is true: the coordinates of the elements that are not zero, as `nonzero` gives them.
+
+    Parameters
+    ----------
+    condition : what decides; an element that is not zero counts as true
 
     Returns
     -------

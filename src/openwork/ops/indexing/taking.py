@@ -45,6 +45,10 @@ def _integers(indices: Any, operation: str) -> Ints:
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The elements at `indices` along `axis`; negative ones count from the end, repeated ones are taken again.
 
+    Parameters
+    ----------
+    indices : int, or a vector of them
+
     Raises IndexError for an index out of bounds.
 
     Cost: O(nse of what is taken) in compressed rows, else O(nse).
@@ -69,6 +73,10 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     """For each place of `indices`, of the rank of `x`, the element whose coordinate along `axis` stands there.
 
     `indices` broadcasts with `x` beside `axis`.
+
+    Parameters
+    ----------
+    indices : coordinates along `axis`
 
     Cost: O(size of the places).
     See also: take, argsort.

@@ -67,6 +67,10 @@ def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> T
 def vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Tensor:
     """The operands one above the other: joined along dimension 0, vectors as rows; arguments as those of `hstack`.
 
+    Parameters
+    ----------
+    blocks : tensors of any formats that agree in the other dimensions
+
     Cost: O(nse).
     See also: hstack, concat, block_array.
 

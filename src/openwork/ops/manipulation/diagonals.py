@@ -38,6 +38,10 @@ def diags_array(
     format : of the result, "dia" without
     dtype : of the result; the promotion of the diagonals' without
 
+    Returns
+    -------
+    Tensor of rank 2, in the format `format`
+
     Raises ShapeError for a diagonal that is too short or lies outside, or for offsets that do not fit the diagonals.
 
     Cost: O(elements of the diagonals).

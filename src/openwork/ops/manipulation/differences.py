@@ -25,6 +25,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     x : Tensor of rank 1 or more, any format and fill value
     axis : the dimension, which loses n elements (all of them, where it has fewer)
     prepend, append : tensors that are joined to `x` along `axis` before, of its fill value
+    n : how often differences are taken
 
     Returns
     -------

@@ -72,6 +72,7 @@ def pad(
     mode : "constant", missing in masked tensors; "edge" repeats the last element, "reflect" and "symmetric" mirror,
         "wrap" begins again
     constant_values : as `pad_width`; what is the fill value is not stored
+    reflect_type : "even", or "odd" where mirrored elements are subtracted from twice that at the edge
 
     Returns
     -------

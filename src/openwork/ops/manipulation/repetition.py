@@ -91,6 +91,14 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that operands of these shapes broadcast to. Raises ShapeError where they do not.
 
+    Parameters
+    ----------
+    shapes : the shapes, tuples of int
+
+    Returns
+    -------
+    tuple of int, the shape
+
     Cost: O(dimensions).
     See also: broadcast_to.
 
@@ -107,6 +115,10 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Each element along `axis` repeated: `repeats` times, or as often as the entry of an array says.
 
     Without `axis` the elements in row-major order.
+
+    Parameters
+    ----------
+    repeats : how often each element occurs: one number, or one for each coordinate along `axis`
 
     Cost: O(nse of the result).
     See also: tile.
@@ -175,6 +187,10 @@ def take_coordinates(t: Tensor, crd: np.ndarray[Any, Any], d: int) -> Tensor:
 @operation(method=True, masked="moves")
 def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
     """`x` laid side by side with itself, `repetitions` times along each dimension.
+
+    Parameters
+    ----------
+    repetitions : how often along each dimension; one number for the last
 
     Cost: O(nse of the result).
     See also: repeat, broadcast_to.

@@ -37,6 +37,10 @@ __all__ = [
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     """The dimensions in another order, over the same buffers: dimension k of the result is `axes[k]` of `x`.
 
+    Parameters
+    ----------
+    axes : every dimension once, in the order of the result
+
     Cost: O(1): buffers are shared.
     See also: moveaxis, swapaxes, Tensor.T.
 
@@ -111,6 +115,11 @@ def matrix_transpose(x: Any, /) -> Tensor:
 @operation(method=True, masked="moves", torch=("moveaxis", "movedim"))
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """The dimensions `source` at the places `destination`, the others in their order; over the same buffers.
+
+    Parameters
+    ----------
+    source : the dimensions that move
+    destination : where each of them is in the result
 
     Cost: O(1): buffers are shared.
     See also: permute_dims, swapaxes.
@@ -198,6 +207,10 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
     """The elements moved by `shift` along `axis`, those that leave at one end coming in at the other.
 
     Without `axis` the elements are rolled in row-major order.
+
+    Parameters
+    ----------
+    shift : how far, towards higher coordinates; one number for each axis, or one for all
 
     Cost: O(nse log nse).
     See also: flip, pad.

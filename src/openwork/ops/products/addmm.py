@@ -19,6 +19,8 @@ def addmm(input: Any, a: Any, b: Any, /, *, beta: Any = 1, alpha: Any = 1) -> An
     ----------
     input : Tensor, array or number that broadcasts to the shape of the product; not read where beta is 0
     a, b : Tensor or dense array, as for `matmul`
+    beta : the factor of `input`
+    alpha : the factor of the product
 
     Returns
     -------

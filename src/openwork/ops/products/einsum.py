@@ -36,7 +36,7 @@ __all__ = ["einsum"]
     format="product",
 )
 def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times") -> Any:
-    """Sums of products by index letters, of any number of sparse and dense operands.
+    """The sums of products that index letters name, of any number of sparse and dense operands.
 
     Parameters
     ----------

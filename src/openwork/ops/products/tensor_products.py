@@ -105,7 +105,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[in
 
 @operation(method=True, places="b", returns="product", shape="product", dtype="promoted", fill="zero", format="product")
 def dot(a: Any, b: Any, /) -> Any:
-    """NumPy's `dot`: the sums over the last dimension of `a` and the last but one of `b`, or its only one.
+    """The sums over the last dimension of `a` and the last but one of `b`, or its only one, as `numpy.dot`.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def dot(a: Any, b: Any, /) -> Any:
 
 @operation(returns="product", shape="product", dtype="promoted", fill="zero", format="product")
 def inner(a: Any, b: Any, /) -> Any:
-    """NumPy's `inner`: the sums over the last dimensions of both; `a * b` where one is a number.
+    """The sums over the last dimensions of both, as `numpy.inner`; `a * b` where one is a number.
 
     Cost: that of `tensordot`.
     See also: matmul, vecdot, tensordot.
@@ -150,7 +150,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @operation(returns="product", shape="product", dtype="promoted", fill="dense")
 def vdot(a: Any, b: Any, /) -> Any:
-    """NumPy's `vdot`: the sum of conj(a) * b over all elements, both read as vectors.
+    """The sum of conj(a) * b over all elements, both read as vectors, as `numpy.vdot`.
 
     Cost: O(nse of both).
     See also: vecdot, inner, dot.

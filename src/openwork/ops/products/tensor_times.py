@@ -97,6 +97,10 @@ def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> Any:
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense vector, sparse with the
         tensor's levels of the other dimensions; of a matrix an array, as that of `A @ v`
 
+    Parameters
+    ----------
+    v : a vector (n_dim,)
+
     Cost: O(nse).
     See also: ttm, mttkrp, tensordot.
 
@@ -126,6 +130,10 @@ def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> Any:
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense matrix, sparse with the
         tensor's levels of the other dimensions and dense along `dim`; of a matrix an array, as that of `A @ m`
+
+    Parameters
+    ----------
+    m : a matrix (n_dim, r)
 
     Cost: O(nse * r).
     See also: ttv, mttkrp, tensordot, decomposition.tucker.

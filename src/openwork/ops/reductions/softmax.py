@@ -35,7 +35,7 @@ __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 @operation(method=True, masked=late("masked.products", "softmax"), shape="same", dtype="float", format="same")
 def softmax(x: Any, /, axis: int = -1) -> Tensor:
-    """Exponentials of the elements along `axis`, divided by their sum; only specified elements take part.
+    """The exponentials of the elements along `axis`, divided by their sum; only specified elements take part.
 
     Parameters
     ----------

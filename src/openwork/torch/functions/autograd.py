@@ -135,7 +135,7 @@ def gradcheck(
     torch's function is this one where an input is a Tensor or a masked tensor.
 
     inputs : Tensors, masked tensors, torch tensors and whatever else the function takes, in a tuple
-    eps, atol, rtol, ... : torch's
+    eps, atol, rtol : of `torch.autograd.gradcheck`
 
     Structures are constant, so the derivatives of a sparse tensor are those by its values.
     Raises torch's GradcheckError where derivatives differ, unless `raise_exception=False` gives False.
