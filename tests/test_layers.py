@@ -55,6 +55,7 @@ LAYERS = (
         "masked",
         "dask",
         "nn",
+        "device",
         "plot",
         "advice",
         "cli",

@@ -160,7 +160,7 @@ def asarray(obj: object, /, *, dtype: object = None, format: object = None, fill
     format : of the result; default the one that `obj` has, "dense" for dense arrays
     fill_value : elements of a dense `obj` that a sparse `format` leaves out
     copy : True always copies, False raises ValueError where a copy is needed, None copies where needed
-    device : "cpu", or torch's name of one
+    device : "cpu", "opencl", or torch's name of one; on "opencl", and of pyopencl's arrays, a `DeviceTensor`
     like : the library of the result's buffers, `torch`, `numpy` or a tensor over them; default that of `obj`. Memory on
         the CPU is shared. A `dtype` or `device` that is torch's own, torch.float32 say, asks for torch too
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..late import late
 from ..runtime.operation import operation
 from ..storage import buffers
 from ..storage.buffers import Array
@@ -24,6 +25,8 @@ from .pandas import from_pandas
 from .prepared_sources import keep_source, recall_scipy, recall_torch
 from .pydata import from_pydata
 from .scipy import from_scipy
+
+adopted = late("device.transfer", "adopted")
 
 __all__ = [
     "asarray",
@@ -55,7 +58,7 @@ def asarray(
     format : of the result; default the one that `obj` has, "dense" for dense arrays
     fill_value : elements of a dense `obj` that a sparse `format` leaves out
     copy : True always copies, False raises ValueError where a copy is needed, None copies where needed
-    device : "cpu", or torch's name of one
+    device : "cpu", "opencl", or torch's name of one; on "opencl", and of pyopencl's arrays, a `DeviceTensor`
     like : the library of the result's buffers, `torch`, `numpy` or a tensor over them; default that of `obj`. Memory on
         the CPU is shared. A `dtype` or `device` that is torch's own, torch.float32 say, asks for torch too
 
@@ -81,6 +84,8 @@ def asarray(
             return t
     if is_lazy(obj):
         obj = obj.compute()  # type: ignore[attr-defined]
+    if _is_on_device(obj):
+        return adopted(obj, dtype, format, fill_value, device)  # type: ignore[no-any-return]
     t = obj if isinstance(obj, Tensor) else _tensor_of(obj, copy, fill_value, format)
     if isinstance(obj, Tensor) and copy:
         t = t.clone()
@@ -104,6 +109,12 @@ def asarray(
         is_there = target == t.format and target.explicit is None
         t = t if is_there else t.asformat(target, copy=False if copy is False else None)
     return t if device is None else t.to(device)
+
+
+def _is_on_device(obj: Any) -> bool:
+    """Whether `obj` is a tensor or array on a device that has an adapter, see `device`."""
+    opencl: Any = sys.modules.get("pyopencl.array")
+    return hasattr(type(obj), "__openwork_device__") or (opencl is not None and isinstance(obj, opencl.Array))
 
 
 def _source(obj: Any) -> Tensor | None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..format.format import Level
 
 if TYPE_CHECKING:
+    from ..device.transfer import sent
     from ..interop.constructors import asarray
     from ..interop.export import to_device
     from .one_library import over_torch
@@ -49,9 +50,14 @@ else:
     over_torch = late("tensor.one_library", "over_torch")
     to_device = late("interop.export", "to_device")
     asarray = late("interop.constructors", "asarray")
+    sent = late("device.transfer", "sent")
 
 
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
+
+
+DEVICES = ("opencl", "interpreter")
+"""Devices whose tensors are `DeviceTensor`s."""
 
 
 class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, Exports, Methods):
@@ -317,9 +323,10 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         self, device: object = None, dtype: object = None, non_blocking: bool = False, copy: bool = False,
         memory_format: object = None,
     ) -> Tensor:  # fmt: skip
-        """The tensor on another device, "cpu" or torch's "cuda", or of another dtype; either, or a tensor, first.
+        """The tensor on device "cpu", "opencl" or torch's "cuda", or of another dtype; either, or a tensor, first.
 
         A device or dtype of torch's, or a tensor that has them, gives a tensor over torch buffers, as `asarray(like=)`.
+        On "opencl" it is a `DeviceTensor`, whose buffers are copies there: see docs/devices.md.
         """
         if copy:
             return self.clone().to(device, dtype)
@@ -331,6 +338,8 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
             typed = self.astype(dtype, copy=False)
             return typed if device is None else typed.to(device)
         name, storage = str(device), self._storage
+        if name in DEVICES:
+            return sent(self, name)  # type: ignore[return-value]
         if buffers.of_torch(device) and storage.library == "numpy" and name == "cpu":
             return over_torch(self)
         if name == "meta":

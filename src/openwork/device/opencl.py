@@ -1,0 +1,160 @@
+"""OpenCL as a device: SPIR-V of the kernels, memory and one queue by pyopencl (extra `openwork[opencl]`)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..codegen.device_targets import DEVICES
+from ..codegen.emit_device import emit_device
+from ..codegen.engine import device_binary
+from ..errors import CompilerBug, SizeError, UnsupportedError
+from ..ir.loop import Buffer, Grid, Kernel
+from ..storage.buffers import itemsize, numpy_dtype, scalar_name
+from .adapter import Adapter, Argument, Memory
+
+__all__ = ["OpenCL", "default_opencl", "opencl_of"]
+
+WORD = 8
+"""Bytes of the words by which atomics change elements: a buffer ends with a whole one."""
+
+
+def _pyopencl() -> Any:
+    """pyopencl with its arrays. Raises UnsupportedError that says how to install it."""
+    try:
+        import pyopencl
+        import pyopencl.array
+    except ImportError as error:
+        raise UnsupportedError(
+            "device 'opencl': pyopencl is not installed"
+            "\n  help: pip install 'openwork[opencl]', and a runtime of OpenCL"
+        ) from error
+    return pyopencl
+
+
+class OpenCL(Adapter):
+    """A context of OpenCL with one queue, in order."""
+
+    name = "opencl"
+    grid = Grid(128, 32)
+
+    def __init__(self, queue: Any) -> None:
+        self.cl = _pyopencl()
+        self.queue, self.context = queue, queue.context
+        self.hardware = queue.device
+        il = getattr(self.hardware, "il_version", "")
+        if "SPIR-V" not in il:
+            raise UnsupportedError(
+                f"device 'opencl': {self.hardware.name.strip()} takes no SPIR-V (its il_version is {il!r})"
+                "\n  expected: a runtime of OpenCL with SPIR-V 1.2 or newer\n  help: choose another by PYOPENCL_CTX"
+            )
+        if self.hardware.max_work_group_size < self.grid.items:
+            raise UnsupportedError(
+                f"device 'opencl': groups of {self.hardware.max_work_group_size} items"
+                f"\n  expected: {self.grid.items} or more\n  help: choose another device by PYOPENCL_CTX"
+            )
+
+    def _check_type(self, scalar: str) -> None:
+        if scalar in ("f64", "c128") and not self.hardware.double_fp_config:
+            raise UnsupportedError(
+                f"device 'opencl': {self.hardware.name.strip()} has no float64\n  help: astype('float32') first"
+            )
+
+    def allocate(self, n: int, scalar: str) -> Any:
+        self._check_type(scalar)
+        size = max(WORD, -(-n * itemsize(scalar) // WORD) * WORD)
+        if size > self.hardware.max_mem_alloc_size:
+            raise SizeError(
+                f"device 'opencl': a buffer of {size:,} bytes\n  expected: at most"
+                f" {self.hardware.max_mem_alloc_size:,}, by {self.hardware.name.strip()}\n  help: take a part"
+            )
+        try:
+            return self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, size)
+        except self.cl.MemoryError as error:
+            raise SizeError(f"device 'opencl': no memory for {size:,} bytes\n  help: take a part") from error
+
+    def upload(self, handle: Any, array: np.ndarray[Any, Any]) -> None:
+        self.cl.enqueue_copy(self.queue, handle, array.view(np.uint8), is_blocking=True)
+
+    def download(self, handle: Any, scalar: str, first: int, n: int) -> np.ndarray[Any, Any]:
+        out = np.empty(n, numpy_dtype(scalar))
+        if n:
+            at = first * itemsize(scalar)
+            self.cl.enqueue_copy(self.queue, out.view(np.uint8), handle, src_offset=at, is_blocking=True)
+        return out
+
+    def compile(self, kernel: Kernel) -> Any:
+        row = DEVICES["opencl"]
+        binary = device_binary(emit_device(kernel, row), row.target)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", self.cl.CompilerWarning)  # remarks of a build
+                return getattr(self.cl.Program(self.context, binary).build(), kernel.name)
+        except self.cl.Error as error:
+            raise CompilerBug(f"OpenCL refuses the SPIR-V of kernel {kernel.name!r}: {error}") from error
+
+    def launch(self, kernel: Kernel, code: Any, arguments: list[Argument], groups: int) -> None:
+        values: list[Any] = []
+        for p, value in zip(kernel.params, arguments, strict=True):
+            if isinstance(p, Buffer):
+                assert isinstance(value, Memory)
+                values.append(value.handle)
+            elif p.scalar in ("c64", "c128"):
+                real = np.float32 if p.scalar == "c64" else np.float64
+                number = complex(value)  # type: ignore[arg-type]
+                values += [real(number.real), real(number.imag)]
+            else:
+                values.append(numpy_dtype("f32" if p.scalar in ("f16", "bf16") else p.scalar).type(value))
+        code(self.queue, (groups * self.grid.items,), (self.grid.items,), *values)
+
+    def given(self, x: object) -> Memory | None:
+        array = self.cl.array.Array
+        if not isinstance(x, array):
+            return None
+        a: Any = x
+        if a.context != self.context:
+            raise UnsupportedError(
+                "device 'opencl': an array of another context\n  help: asarray(array) first, for that context's tensors"
+            )
+        if a.queue is not None and a.queue != self.queue:
+            a.queue.finish()
+        for event in a.events:
+            event.wait()
+        if not a.flags.c_contiguous:
+            a = a.copy(queue=self.queue)
+        memory = Memory(self, scalar_name(a.dtype), a.size, a.base_data)
+        if not a.size or a.base_data.size % WORD or a.offset:
+            memory = self.memory(a.size, memory.scalar)
+            if a.size:
+                self.cl.enqueue_copy(self.queue, memory.handle, a.base_data, byte_count=a.nbytes, src_offset=a.offset)
+        return memory
+
+    def wrapped(self, memory: Memory, shape: tuple[int, ...]) -> Any:
+        dtype = numpy_dtype(memory.scalar)
+        return self.cl.array.Array(self.queue, shape, dtype, data=memory.handle)
+
+
+def default_opencl() -> OpenCL:
+    """The adapter of the context that PYOPENCL_CTX chooses, or of the first GPU, or of what there is."""
+    cl = _pyopencl()
+    try:
+        context = cl.create_some_context(interactive=False)
+    except cl.Error as error:
+        raise UnsupportedError(
+            f"device 'opencl': no runtime of OpenCL was found ({error})\n  help: install one that takes SPIR-V"
+        ) from error
+    return opencl_of(cl.CommandQueue(context))
+
+
+_of_contexts: dict[int, OpenCL] = {}
+
+
+def opencl_of(queue: Any) -> OpenCL:
+    """The adapter of a queue's context, made where it is new."""
+    number = queue.context.int_ptr
+    found = _of_contexts.get(number)
+    if found is None:
+        found = _of_contexts[number] = OpenCL(queue)
+    return found

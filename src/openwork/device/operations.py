@@ -1,0 +1,114 @@
+"""Names of the namespace's functions -> what computes them on a device; all others are refused by name.
+
+Operands are on one device: tensors, numbers, and arrays of the device's library, which make a dense result one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..interop.operands import is_operand
+from ..runtime.operation import block
+from ..tables import HOMES
+from .tensor import DeviceTensor
+from .transfer import array_of
+
+__all__ = ["DEVICE_OPERATIONS", "call", "on_device", "refused"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEVICE_OPERATIONS: dict[str, Callable[..., Any]] = {}
+"""The functions of the namespace that run on devices, by name."""
+_elementwise: list[Callable[..., Any]] = []
+
+
+def on_device(*names: str) -> Callable[[F], F]:
+    """Register a function as what computes these functions of the namespace."""
+
+    def register(function: F) -> F:
+        DEVICE_OPERATIONS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def by_elements(function: F) -> F:
+    """Register what computes all functions of elements: it takes the name of an operation and its operands."""
+    _elementwise.append(function)
+    return function
+
+
+def refused(name: str, operands: Any, why: str = "") -> UnsupportedError:
+    """The error of an operation that does not run on a device, with the formats of its operands."""
+    tensors = [x for x in operands if isinstance(x, DeviceTensor)]
+    device = tensors[0].device if tensors else "a device"
+    formats = "; ".join(str(t.format) for t in tensors)
+    return UnsupportedError(
+        f"{name} on {device}{f': {why}' if why else ''}\n  got: {formats or 'no tensor'}"
+        "\n  supported: what docs/devices.md lists\n  help: to('cpu') moves a tensor to the host"
+    )
+
+
+def call(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """A function of the namespace with these arguments, of which one is on a device.
+
+    Raises UnsupportedError, by name, for what does not run there, and for operands of several devices.
+    """
+    found = [_adopted(x) for x in args]
+    options = {k: v for k, v in kwargs.items() if not (k == "out" and v is None)}
+    _check_devices(name, (*_tensors(found), *_tensors(options.values())), [*found, *options.values()])
+    function = DEVICE_OPERATIONS.get(name)
+    if function is not None:
+        result = function(*found, **options)
+    elif _op_of(name) is not None and not options:
+        result = _elementwise[0](name, *found)
+    else:
+        raise refused(name, _tensors(found), f"with {', '.join(options)}" if options and _op_of(name) else "")
+    has_array = any(not isinstance(x, DeviceTensor) and _is_array(x) for x in _flat(args))
+    if has_array and isinstance(result, DeviceTensor) and result.format.is_dense:
+        return result.to_dense()
+    return result
+
+
+def _op_of(name: str) -> str | None:
+    """The elementwise operation that a function is."""
+    return block(name).op if name in HOMES else None
+
+
+def _flat(args: Any) -> list[Any]:
+    return [y for x in args for y in (x if isinstance(x, list | tuple) else (x,))]
+
+
+def _tensors(args: Any) -> list[DeviceTensor]:
+    return [x for x in _flat(args) if isinstance(x, DeviceTensor)]
+
+
+def _is_array(x: Any) -> bool:
+    return type(x).__module__.partition(".")[0] == "pyopencl"
+
+
+def _adopted(x: Any) -> Any:
+    """An operand as a tensor of its device, where it is an array of a device's library; a number of NumPy's as one."""
+    if isinstance(x, list | tuple):
+        return type(x)(map(_adopted, x))
+    if isinstance(x, np.generic):
+        return x.item()
+    tensor = array_of(x)
+    return x if tensor is None else tensor
+
+
+def _check_devices(name: str, tensors: Any, args: list[Any]) -> None:
+    adapters = {id(t.adapter): t.adapter for t in tensors}
+    if len(adapters) > 1:
+        names = " and ".join(a.name for a in adapters.values())
+        raise UnsupportedError(f"{name}: operands on {names}, or two contexts\n  help: move one by to(device)")
+    strangers = [x for x in _flat(args) if not isinstance(x, DeviceTensor | int | float | complex) and is_operand(x)]
+    if strangers and adapters:
+        device = next(iter(adapters.values())).name
+        raise UnsupportedError(
+            f"{name}: operands on {device} and cpu ({type(strangers[0]).__name__})"
+            f"\n  help: asarray(x, device={device!r}) moves one there"
+        )

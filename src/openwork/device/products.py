@@ -1,0 +1,163 @@
+"""Products on a device, of one sparse tensor and dense ones: statements, sampled where the result has its indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..compiler.schedule.kept_format import kept_format
+from ..errors import ShapeError
+from ..ir.index import Access, Apply, Assignment, Expression
+from ..ops.products.subscripts import parse_subscripts, subscripts_of
+from ..ops.products.tensor_times import mttkrp_subscripts, ttm_letters, ttv_letters
+from ..runtime.formats import resolve_format
+from ..runtime.promote import promote
+from .conversion import assembled, ordered, starts_of, summed
+from .coordinates import Elements, elements_of
+from .kernels import each
+from .operations import on_device, refused
+from .reductions import reduce
+from .statements import View, contract, sample, view_of
+from .tensor import DeviceTensor
+from .transfer import over
+from .vector import gather
+
+__all__ = ["einsum", "matmul", "product"]
+
+
+def product(name: str, inputs: Sequence[str], output: str, operands: Sequence[DeviceTensor]) -> DeviceTensor:
+    """The sum of products by letters, of one sparse tensor at most and dense ones."""
+    _check(name, inputs, operands)
+    sparse = [k for k, x in enumerate(operands) if not x.format.is_dense]
+    if len(sparse) > 1 or any(len(set(term)) < len(term) for term in inputs):
+        raise refused(name, operands, "one sparse operand, and no letter twice in a term, run there")
+    driver = sparse[0] if sparse else 0
+    t = operands[driver]
+    if t.fill_value != 0:
+        raise refused(name, operands, f"a fill value of {t.fill_value}")
+    scalar = promote(tuple(x.scalar for x in operands))
+    t = summed(t) if scalar == "bool" or t.scalar != scalar else t
+    values: dict[str, DeviceTensor | View] = {}
+    factors: list[Expression] = []
+    for k, (term, x) in enumerate(zip(inputs, operands, strict=True)):
+        values[f"T{k}"] = t if k == driver else view_of(x)
+        factors.append(Access(f"T{k}", tuple(term)))
+    expression = factors[0]
+    for factor in factors[1:]:
+        expression = Apply("mul", (expression, factor))
+    if sparse and len(operands) > 1 and sorted(output) == sorted(inputs[driver]):
+        sampled = Assignment(Access("C", tuple(inputs[driver])), "+=", expression)
+        out = summed(t).with_values(sample(sampled, {**values, f"T{driver}": summed(t)}, scalar), 0)
+        return out.transpose([inputs[driver].index(c) for c in output])
+    stmt = Assignment(Access("y", tuple(output)), "+=", expression)
+    extents = {c: n for term, x in zip(inputs, operands, strict=True) for c, n in zip(term, x.shape, strict=True)}
+    return over(contract(stmt, values, scalar), tuple(extents[c] for c in output))
+
+
+def _check(name: str, inputs: Sequence[str], operands: Sequence[DeviceTensor]) -> None:
+    """Raise ShapeError where extents disagree."""
+    extents: dict[str, int] = {}
+    for term, x in zip(inputs, operands, strict=True):
+        if len(term) != x.ndim:
+            raise ShapeError(f"{name}: {term!r} has {len(term)} letters, its operand {x.ndim} dimensions")
+        for c, n in zip(term, x.shape, strict=True):
+            if extents.setdefault(c, n) != n:
+                shapes = " and ".join(str(x.shape) for x in operands)
+                raise ShapeError(
+                    f"{name}: index {c} has extents {extents[c]} and {n}, in shapes {shapes}"
+                    "\n  help: make these dimensions equal, by slicing or transposing an operand"
+                )
+
+
+@on_device("matmul")
+def matmul(a: DeviceTensor, b: DeviceTensor) -> DeviceTensor:
+    """The matrix product; stacks where both have the same ones."""
+    if not isinstance(a, DeviceTensor) or not isinstance(b, DeviceTensor):
+        raise refused("matmul", [x for x in (a, b) if isinstance(x, DeviceTensor)], "a number has no matrix product")
+    if not a.ndim or not b.ndim:
+        raise ShapeError("matmul: a scalar has no matrix product\n  help: multiply with *")
+    left, right = "j" if a.ndim == 1 else "ij", "j" if b.ndim == 1 else "jk"
+    stacks = "abcdefgh"[: max(a.ndim, b.ndim, 2) - 2]
+    left = stacks[len(stacks) - max(0, a.ndim - 2) :] + left
+    right = stacks[len(stacks) - max(0, b.ndim - 2) :] + right
+    output = stacks + ("i" if a.ndim > 1 else "") + ("k" if b.ndim > 1 else "")
+    return product("matmul", (left, right), output, (a, b))
+
+
+@on_device("einsum")
+def einsum(subscripts: Any, *operands: Any) -> DeviceTensor:
+    """Sums of products by index letters, of one sparse tensor and dense ones."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = subscripts_of((subscripts, *operands))
+    inputs, output, _ = parse_subscripts(subscripts, tuple(x.ndim for x in operands))
+    if len(operands) == 1 and not operands[0].format.is_dense and set(output) < set(inputs[0]):
+        t = operands[0]
+        reduced = reduce("sum", t, tuple(k for k, c in enumerate(inputs[0]) if c not in output), dtype=t.dtype)
+        kept = [c for c in inputs[0] if c in output]
+        return reduced.transpose([kept.index(c) for c in output])
+    return product(f"einsum {subscripts!r}", inputs, output, operands)
+
+
+@on_device("sddmm")
+def sddmm(mask: DeviceTensor, a: DeviceTensor, b: DeviceTensor) -> DeviceTensor:
+    """`a @ b` at the elements that a mask specifies."""
+    _check("sddmm", ("ij", "ik", "kj"), (mask, a, b))
+    if not (a.format.is_dense and b.format.is_dense):
+        raise refused("sddmm", (mask, a, b), "dense factors run there")
+    mask = summed(mask)
+    ones = Apply("pattern", (Access("M", ("i", "j")),))
+    factors = Apply("mul", (Access("A", ("i", "k")), Access("B", ("k", "j"))))
+    stmt = Assignment(Access("C", ("i", "j")), "+=", Apply("mul", (ones, factors)))
+    values = sample(stmt, {"M": mask, "A": view_of(a), "B": view_of(b)}, promote((a.scalar, b.scalar)))
+    return mask.with_values(values, 0)
+
+
+@on_device("mttkrp")
+def mttkrp(t: DeviceTensor, factors: list[Any], dim: int) -> DeviceTensor:
+    """Matricised tensor times Khatri-Rao product."""
+    text, others = mttkrp_subscripts(t.ndim, dim)
+    left, _, output = text.partition("->")
+    return product("mttkrp", left.split(","), output, (t, *(factors[k] for k in others)))
+
+
+@on_device("ttv")
+def ttv(t: DeviceTensor, v: DeviceTensor, dim: int) -> DeviceTensor:
+    """Tensor times vector over a dimension."""
+    letters, letter, output = ttv_letters(t.ndim, dim)
+    kept = tuple(letters.index(c) for c in output)
+    if t.format.is_dense or kept_format(t.format, kept) is None:
+        return product("ttv", (letters, letter), output, (t, v))
+    scaled = product("ttv", (letters, letter), letters, (t, v))
+    return reduce("sum", scaled, letters.index(letter), dtype=scaled.dtype)
+
+
+@on_device("ttm")
+def ttm(t: DeviceTensor, m: DeviceTensor, dim: int) -> DeviceTensor:
+    """Tensor times matrix over a dimension, which the matrix's columns replace."""
+    letters, pair, output = ttm_letters(t.ndim, dim)
+    _check("ttm", (letters, pair), (t, m))
+    d = letters.index(pair[0])
+    kept = [k for k in range(t.ndim) if k != d]
+    target = kept_format(t.format, tuple(kept), 1)
+    if t.format.is_dense or target is None:
+        return product("ttm", (letters, pair), output, (t, m))
+    if t.fill_value != 0:
+        raise refused("ttm", (t, m), f"a fill value of {t.fill_value}")
+    e = elements_of(t)
+    e, _, marks = ordered(e, [e.coordinates[k] for k in kept], [t.shape[k] for k in kept])
+    _, starts, count = starts_of(marks)
+    scalar, width, device = promote((t.scalar, m.scalar)), m.shape[1], t.adapter
+    crd, values = e.coordinates[d], e.values
+    by_rows = resolve_format("csr(unordered)", 2)
+    rows = DeviceTensor((count, t.shape[d]), by_rows, 0, (None, starts), (None, crd), values)
+    dense = product("ttm", ("ij", "jz"), "iz", (rows, m)) if count else None
+    at, z = device.memory(count * width, "i64"), device.memory(count * width, "i64")
+    body = "at[t] = starts[t // width]\nz[t] = t % width"
+    each(device, count * width, body, {"at": at, "z": z}, starts=starts, width=width)
+    flat = device.memory(0, scalar) if dense is None else dense.memory
+    shape = (*(t.shape[k] for k in kept), width)
+    elements = Elements(shape, [*(gather(e.coordinates[k], at) for k in kept), z], flat)
+    out = assembled(elements, target, 0, True)
+    order = list(range(t.ndim - 1))
+    order.insert(d, t.ndim - 1)
+    return out.transpose(order)

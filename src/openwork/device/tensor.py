@@ -1,0 +1,266 @@
+"""A sparse tensor whose buffers are in a device's memory: the same formats and levels as a Tensor's, and no host copy.
+
+Shape, format, dtype, fill value and the numbers of positions are known to the host; buffers are not read by it but by
+`to("cpu")`, `to_numpy()`, `item()`, and one number where the size of a result depends on coordinates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..format.format import Format
+from ..ir.ops import COMPARISONS, arity
+from ..late import late
+from ..storage import sizes
+from ..storage.buffers import itemsize, numpy_dtype
+from ..storage.scalars import python_scalar
+from ..storage.storage import Storage
+from ..tables import METHODS, NUMPY, OPERATORS, SPOKEN
+from ..tensor.tensor import Tensor
+from .adapter import Adapter, Memory
+
+__all__ = ["DeviceTensor", "upload"]
+
+call = late("device.table", "call")
+convert = late("device.conversion", "convert")
+move = late("device.transfer", "move")
+Buffers = tuple[Memory | None, ...]
+
+PRIORITY = 2000.0
+
+
+class DeviceTensor:
+    """A tensor on a device other than the CPU; made by `asarray(..., device="opencl")` and `A.to("opencl")`.
+
+    It has the operators, functions and methods that docs/devices.md lists; all others are UnsupportedError by name.
+
+    Examples
+    --------
+    >>> A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr", device="interpreter")
+    >>> x = ow.asarray([10.0, 20.0], device="interpreter")
+    >>> (A @ x).to_numpy()
+    array([40., 10.])
+    """
+
+    __slots__ = (
+        "__weakref__", "adapter", "crd_buffers", "fill_value", "format", "memory", "outer", "pos_buffers", "positions",
+        "scalar", "shape", "stored",
+    )  # fmt: skip
+    __array_priority__ = PRIORITY
+    __openwork_device__ = True
+
+    def __init__(
+        self, shape: tuple[int, ...], format: Format, fill_value: Any, pos: Buffers, crd: Buffers, memory: Memory,
+        outer: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Nothing is checked.
+
+        pos, crd : a vector or None for each level; memory : the values
+        outer : first and last + 1 of what the outermost level walks, where these are not all of its positions
+        """
+        self.adapter, self.scalar = memory.device, memory.scalar
+        self.shape, self.format, self.fill_value = shape, format, python_scalar(fill_value, memory.scalar)
+        self.pos_buffers, self.crd_buffers, self.memory = pos, crd, memory
+        lengths: list[Any] = [None if c is None else np.broadcast_to(np.int8(0), (c.length,)) for c in crd]
+        self.positions = sizes.positions(format, format.level_intervals(shape), lengths)
+        self.outer = outer
+        self.stored: int | None = None
+        """the number of specified elements, once counted"""
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+        return self.adapter.name
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, specified or not."""
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's dtype of the values."""
+        return numpy_dtype(self.scalar)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        buffers = (*self.pos_buffers, *self.crd_buffers, self.memory)
+        return sum(b.length * itemsize(b.scalar) for b in buffers if b is not None)
+
+    @property
+    def nse(self) -> int:
+        """The number of specified elements; counted on the device where slots may be empty."""
+        if self.stored is None:
+            self.stored = _count(self)
+        return self.stored
+
+    @property
+    def values(self) -> Any:
+        """The values, a vector of the device's library over the same memory."""
+        return self.adapter.wrapped(self.memory, (self.memory.length,))
+
+    def pos(self, level: int) -> Any:
+        """The position buffer of a level as the device's library has vectors, None where it stores none."""
+        return self._wrapped(self.pos_buffers[level])
+
+    def crd(self, level: int) -> Any:
+        """The coordinate buffer of a level as the device's library has vectors, None where it stores none."""
+        return self._wrapped(self.crd_buffers[level])
+
+    def astype(self, dtype: object, *, copy: bool = True) -> DeviceTensor:
+        """The tensor with values of another dtype."""
+        found: DeviceTensor = call("astype", (self, dtype), {})
+        return found
+
+    def _wrapped(self, memory: Memory | None) -> Any:
+        return None if memory is None else self.adapter.wrapped(memory, (memory.length,))
+
+    # -- between devices, formats and libraries ----------------------------------------------------------------------
+
+    def to(self, device: object) -> Any:
+        """The tensor on another device: "cpu" gives a Tensor over NumPy's buffers."""
+        return move(self, device)
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """The dense array, on the host."""
+        array: np.ndarray[Any, Any] = self.to("cpu").to_numpy()
+        return array
+
+    def to_dense(self) -> Any:
+        """The dense array of the device's library; of the interpreter, which has none, a dense tensor."""
+        dense = self.asformat("dense")
+        array = self.adapter.wrapped(dense.memory, self.shape)
+        return dense if isinstance(array, Memory) else array
+
+    def item(self) -> Any:
+        """The one element, read by the host as a number."""
+        if self.size != 1:
+            raise ValueError(f"item: a tensor of shape {self.shape} has {self.size} elements\n  help: to_numpy()")
+        return self.to_numpy().item()
+
+    __float__ = __int__ = __complex__ = None  # numbers are read by `item()`
+
+    def asformat(self, format: object) -> DeviceTensor:
+        """The tensor in another format, assembled on the device."""
+        found: DeviceTensor = convert(self, format)
+        return found
+
+    def coalesce(self) -> DeviceTensor:
+        """The tensor in the unique, ordered COO format of its rank; duplicates are summed."""
+        return self.asformat("coo")
+
+    def with_values(self, memory: Memory, fill_value: Any) -> DeviceTensor:
+        """The tensor of the same structure over other values."""
+        out = DeviceTensor(
+            self.shape, self.format, fill_value, self.pos_buffers, self.crd_buffers, memory, self.outer
+        )  # fmt: skip
+        out.stored = self.stored
+        return out
+
+    def transpose(self, axes: Sequence[int] | None = None) -> DeviceTensor:
+        """The dimensions in another order, reversed without axes, over the same buffers."""
+        order = tuple(range(self.ndim)[::-1] if axes is None else axes)
+        shape = tuple(self.shape[a] for a in order)
+        format = self.format.permute(order)
+        out = DeviceTensor(
+            shape, format, self.fill_value, self.pos_buffers, self.crd_buffers, self.memory, self.outer
+        )  # fmt: skip
+        out.stored = self.stored
+        return out
+
+    @property
+    def T(self) -> DeviceTensor:
+        """The transpose, over the same buffers."""
+        return self.transpose()
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def __openwork_function__(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Functions of the namespace with a tensor of a device among their operands."""
+        return call(function.__name__, args, kwargs)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's ufuncs, by the operations of their names."""
+        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        return call(NUMPY.get(name, name), inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """NumPy's functions, by the operations of their names."""
+        return call(NUMPY.get(func.__name__, func.__name__), args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise UnsupportedError(
+            f"a NumPy array of a tensor on {self.device}, format {self.format}\n  help: to_numpy() moves it to the host"
+        )
+
+    def __getitem__(self, key: Any) -> Any:
+        return call("__getitem__", (self, key), {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise AttributeError(f"a tensor on a device has no attribute {name!r}")
+        return lambda *args, **kwargs: call(name, (self, *args), kwargs)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __repr__(self) -> str:
+        shape = "x".join(map(str, self.shape)) or "scalar"
+        text = self.format.name or str(self.format)
+        return f"DeviceTensor({shape}, {self.dtype}, {text}, device={self.device!r}, {self.nbytes} bytes)"
+
+
+def _operator(name: str, reflected: bool) -> Callable[..., Any]:
+    def apply(self: DeviceTensor, *others: Any) -> Any:
+        return call(name, (*others, self) if reflected else (self, *others), {})
+
+    return apply
+
+
+for _python, _op in OPERATORS.items():
+    setattr(DeviceTensor, f"__{_python}__", _operator(SPOKEN.get(_op, _op), False))
+    if arity(_op) == 2 and _op not in COMPARISONS:
+        setattr(DeviceTensor, f"__r{_python}__", _operator(SPOKEN.get(_op, _op), True))
+for _python, _reflected in (("matmul", False), ("rmatmul", True)):
+    setattr(DeviceTensor, f"__{_python}__", _operator("matmul", _reflected))
+
+
+def _count(t: DeviceTensor) -> int:
+    if not t.format.is_padded and not t.format.ragged(t.shape):
+        return t.memory.length
+    number: int = late("device.coordinates", "count")(t)
+    return number
+
+
+def upload(t: Tensor, device: Adapter) -> DeviceTensor:
+    """A copy of a tensor in a device's memory."""
+    s: Storage = t._storage
+    if s.library != "numpy":
+        raise UnsupportedError(
+            f"a tensor over torch buffers on device {device.name!r}\n  help: asarray(A, like='numpy') first"
+        )
+    pos, crd = (tuple(None if b is None else _of(device, b) for b in group) for group in (s.pos, s.crd))
+    outer = None
+    if s.pos and s.pos[0] is not None:
+        first, last = s.pos[0][:2].tolist()
+        outer = (first, last)
+    return DeviceTensor(s.shape, s.format, s.fill_value, pos, crd, device.of(s.values, s.scalar), outer)
+
+
+def _of(device: Adapter, array: np.ndarray[Any, Any]) -> Memory:
+    scalar = {"bool": "bool", "uint8": "u8", "int32": "i32", "int64": "i64"}[array.dtype.name]
+    return device.of(array, scalar)

@@ -1,0 +1,200 @@
+"""Tensors on devices: cells of the format matrix on the interpreter, all of it on OpenCL by `pytest -m opencl`."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+from device_cases import cases, compare, same
+from matrix import FORMATS, SHAPES, dense_array, tensor
+
+import openwork as ow
+from openwork.device import vector
+from openwork.device.interpreter import Interpreter
+from openwork.errors import CompilerBug, FormatError, ShapeError, UnsupportedError
+
+HERE = "interpreter"
+FEW = {
+    "csr": ("A @ x", "sddmm", "A + B"),
+    "coo": ("A @ x", "A * row"),
+    "bsr(2, 3)": ("max 1",),
+    "dia": ("A.T @ x",),
+    "bitmap": ("sum of A + 1",),
+}
+"""Cells that every run tries: of formats walked by rows, by elements, by blocks, by diagonals and by bits."""
+
+
+@pytest.mark.parametrize("spec", FEW)
+def test_operations_on_the_interpreter_are_those_of_the_host(spec: str) -> None:
+    shape = (4, 6)
+    chosen = [c for c in cases(shape) if c[0] in FEW[spec]]
+    assert len(chosen) == len(FEW[spec])
+    for case in chosen:
+        compare(case, dense_array(shape), spec, HERE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [s for s in FORMATS[2] if s not in FEW])
+def test_operations_in_other_formats_on_the_interpreter(spec: str) -> None:
+    for case in cases((4, 8)):
+        if case[0] in ("A @ x", "A.T @ x", "sddmm", "A + B", "max 0", "sum of A + 1"):
+            compare(case, dense_array((4, 8)), spec, HERE)
+
+
+def test_tensors_of_rank_three_and_none() -> None:
+    for case in cases((3, 2, 4)):
+        if case[0] in ("ttm", "mttkrp"):
+            compare(case, dense_array((3, 2, 4)), "csf", HERE)
+    for case in cases(()):
+        if case[0] in ("A * 2", "A + B", "sum None"):
+            compare(case, dense_array(()), "() -> ()", HERE)
+
+
+@pytest.mark.parametrize("spec", ["csr", "dia", "ell(6)", "nm(4, 4)"])
+def test_conversions_are_assembled_on_the_device(spec: str) -> None:
+    shape = (4, 8) if spec == "nm(4, 4)" else (4, 6)
+    array = dense_array(shape)
+    found = ow.asarray(array, device=HERE).asformat("csr").asformat(ow.format(spec, 2))
+    same(found, tensor(array, spec), spec)
+
+
+def test_duplicates_are_summed_and_slots_that_are_full_are_named() -> None:
+    loose = ow.assemble("coo(nonunique, unordered)", (3, 3), crd={0: [2, 0, 2], 1: [1, 0, 1]}, values=[1.0, 2.0, 4.0])
+    there = loose.to(HERE)
+    same(there.coalesce(), loose.coalesce(), "coalesce")
+    same(there * 2, loose * 2, "scaled")
+    same(there * there, loose * loose, "squares of sums")
+    full = ow.asarray(np.ones((2, 3)), format="csr", device=HERE)
+    with pytest.raises(FormatError, match=r"2 of 2 parents have more than 2 elements\n  expected: at most 2"):
+        full.asformat("ell(2)")
+
+
+def test_what_does_not_run_there_is_refused_by_name_and_nothing_is_copied() -> None:
+    A = ow.asarray(np.eye(3), format="csr", device=HERE)
+    for name, run in {
+        "median": lambda: ow.median(A),
+        "cumulative_sum": lambda: ow.cumulative_sum(A, axis=0),
+        "einsum 'ij,jk->ki'": lambda: ow.einsum("ij,jk->ki", A, A + 1),
+        "topk": lambda: A.topk(2),
+    }.items():
+        with pytest.raises(UnsupportedError, match=rf"{name} on interpreter[\s\S]*i : dense, j : compressed"):
+            run()
+    with pytest.raises(UnsupportedError, match=r"matmul: operands on interpreter and cpu \(ndarray\)"):
+        A @ np.ones(3)
+    with pytest.raises(UnsupportedError, match=r"add: operands on interpreter and cpu \(Tensor\)"):
+        ow.eye(3, format="csr") + A
+    with pytest.raises(UnsupportedError, match="a NumPy array of a tensor on interpreter"):
+        np.asarray(A)
+    with pytest.raises(ShapeError, match=r"index j has extents 3 and 4"):
+        A @ ow.asarray(np.ones(4), device=HERE)
+    with pytest.raises(UnsupportedError, match=r"asformat to .* levels 'batch' are not assembled there"):
+        ow.asarray(np.ones((2, 3, 3)), device=HERE).asformat(ow.format("csr", 3, batch=1))
+
+
+def test_a_tensor_goes_there_and_back() -> None:
+    t = ow.asarray(dense_array((4, 6), dtype="float32"), format="csr")
+    there = t.to(HERE)
+    assert there.device == HERE
+    assert (there.shape, there.dtype, there.format, there.nse) == (t.shape, t.dtype, t.format, t.nse)
+    assert "DeviceTensor(4x6, float32, csr, device='interpreter'" in repr(there)
+    assert there.to(HERE) is there
+    back = there.to("cpu")
+    assert isinstance(back, ow.Tensor)
+    np.testing.assert_array_equal(back.to_numpy(), t.to_numpy())
+    assert ow.asarray(there, dtype="float64").dtype == np.float64
+    assert ow.sum(there).item() == t.to_numpy().sum()
+    for scalar in ("float16", "complex64", "bool", "uint8"):
+        array = dense_array((4, 6), dtype=scalar)
+        x = np.ones(6, array.dtype)
+        found = ow.asarray(array, format="csr", device=HERE) @ ow.asarray(x, device=HERE)
+        same(found, ow.asarray(array, format="csr") @ x, scalar)
+
+
+def test_scans_and_sorts_of_several_groups() -> None:
+    device = Interpreter()
+    x = np.random.default_rng(0).integers(0, 50, 70)
+    there = device.of(x, "i64")
+    before, total = vector.scan(there)
+    np.testing.assert_array_equal(before.to_numpy(), np.cumsum(x) - x)
+    assert total == x.sum()
+    np.testing.assert_array_equal(vector.order_of([(there, 50)]).to_numpy(), np.argsort(x, kind="stable"))
+    np.testing.assert_array_equal(vector.chosen(device.of(x % 2, "i64")).to_numpy(), np.flatnonzero(x % 2))
+
+
+PLANTED = {
+    "a barrier left out": ("_SCAN", "    barrier()\n    s[item] += before", "    s[item] += before", "a race for"),
+    "a sum without atomic": (
+        "_COUNT", "atomic('add', s[(key[order[at]] >> shift) & (RADIX - 1)], 1)",
+        "s[(key[order[at]] >> shift) & (RADIX - 1)] += 1", "a race for element",
+    ),
+    "out of bounds": ("_SCAN", "if at < n:\n    y[at]", "if at <= n:\n    y[at]", "offset 20 into 'y' of 20"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_a_planted_fault_is_found_where_kernels_run(what: str, monkeypatch: Any) -> None:
+    name, old, new, message = PLANTED[what]
+    text = getattr(vector, name)
+    assert text.count(old) == 1
+    monkeypatch.setattr(vector, name, text.replace(old, new))
+    x = Interpreter().of(np.arange(20) % 7, "i64")
+    with pytest.raises(CompilerBug, match=message):
+        vector.order_of([(x, 7)]) if name == "_COUNT" else vector.scan(x)
+
+
+# -- OpenCL ---------------------------------------------------------------------------------------------------------
+
+
+def _opencl() -> Any:
+    """pyopencl, with a runtime that takes SPIR-V; skips where there is none."""
+    if importlib.util.find_spec("pyopencl") is None:
+        pytest.skip("pyopencl is not installed: pip install 'openwork[opencl]' intel-opencl-rt, see docs/devices.md")
+    import pyopencl.array
+
+    try:
+        ow.asarray([1.0], device="opencl")
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    return pyopencl
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
+def test_every_operation_in_every_format_on_opencl(rank: int, spec: str) -> None:
+    _opencl()
+    shape = SHAPES[rank][0]
+    for case in cases(shape):
+        compare(case, dense_array(shape), spec, "opencl")
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
+def test_every_format_is_assembled_on_opencl(rank: int, spec: str) -> None:
+    _opencl()
+    for number, shape in enumerate(SHAPES[rank]):
+        if number and spec.startswith("nm"):
+            continue
+        array = dense_array(shape)
+        for source in ("dense", "coo", "csr")[: 3 if rank == 2 else 2] if rank else (spec,):
+            there = ow.asarray(array, device="opencl").asformat(ow.format(source, rank))
+            same(there.asformat(ow.format(spec, rank)), tensor(array, spec), f"{source} to {spec}")
+
+
+@pytest.mark.opencl
+def test_arrays_of_pyopencl_go_in_and_come_out() -> None:
+    cl = _opencl()
+    A = ow.asarray(dense_array((40, 60)), format="csr")
+    there = A.to("opencl")
+    x = cl.array.to_device(there.adapter.queue, np.arange(60.0))
+    y = there @ x
+    assert isinstance(y, cl.array.Array)
+    np.testing.assert_array_equal(y.get(), A @ np.arange(60.0))
+    np.testing.assert_array_equal((there @ x[::-1].copy()).get(), A @ np.arange(60.0)[::-1])
+    own = ow.asarray(x)
+    assert own.memory.handle.int_ptr == x.base_data.int_ptr
+    assert isinstance(there.values, cl.array.Array)
+    assert there.pos(1).get().tolist() == A.pos(1).tolist()
+    with pytest.raises(ow.SizeError, match=r"a buffer of 8,000,000,000,000 bytes"):
+        there.adapter.allocate(10**12, "f64")
