@@ -97,7 +97,7 @@ def test_a_format_without_a_name_is_shown_by_its_levels() -> None:
     lines = str(advice).splitlines()
     assert advice.given == text
     assert advice[text].why == "as it is"
-    assert f"/ {levels}" in lines[1]
+    assert max(map(len, lines)) <= 100
     assert [line for line in lines if line.startswith(levels)] != []
     assert "->" not in str(advice)
     assert f"<td>{levels}</td>" in advice._repr_html_()

@@ -193,6 +193,7 @@ def test_rows_are_of_each_operation_on_each_format_and_each_is_a_step(
     assert out[0].split()[:4] == ["operation", "format", "peer", "in"]
     assert [line.split()[0] for line in out[2:7]] == ["spmv", "sum:1", "spmv", "to_csr", "sum:1"]
     assert out[7:] == [
+        "every result is equal to SciPy's",
         "left out: to_csr on csr: it is in this format already",
         "left out: all on dense: the format would take 40.0 kB",
     ]

@@ -115,7 +115,7 @@ def test_texts() -> None:
     assert output.bytes_text(123_456_789) == "123 MB"
     assert output.time_text(None) == "-"
     assert output.time_text(3.2e-5) == "32.0 us"
-    assert output.time_text(0.25) == "250.0 ms"
+    assert output.time_text(0.25) == "250 ms"
     assert output.time_text(2) == "2.00 s"
     assert output.ratio_text(1.234) == "1.23"
     assert output.ratio_text(None) == "-"

@@ -19,7 +19,8 @@ from ..reals import real
 from ..tensor.tensor import Tensor
 from .facts import Facts, facts_of
 from .measure import samples
-from .units import bytes_text, time_text
+from .table import table_text
+from .units import bytes_text, count_text, shape_text, time_text
 
 __all__ = ["OPERATIONS", "Advice", "Candidate", "advise"]
 
@@ -53,6 +54,8 @@ class Advice:
     (True, True)
     """
 
+    COLUMNS = ("format", "bytes", "time", "relative", "why")
+
     def __init__(
         self, operation: str, shape: tuple[int, ...], nse: int, given: str, candidates: list[Candidate]
     ) -> None:
@@ -76,12 +79,13 @@ class Advice:
                 return candidate
         raise KeyError(f"{format!r}{suggestion(format, [c.format for c in self.candidates])}")
 
-    def head(self) -> tuple[str, str, str, str, str]:
-        """What stands above the columns of `rows`."""
-        return "format", "bytes", "time", f"/ {_shown(self.given)}", "why"
+    def title(self) -> str:
+        """What was asked, and the best format, as a line."""
+        elements = f"{count_text(self.nse)} elements"
+        return f"{self.operation} of {shape_text(self.shape)}, {elements}; best: {_shown(self.best)}"
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Text of the table: format, bytes, time, time relative to the given format, why.
+        """Text of the table, whose columns are `COLUMNS`: time relative to that of the given format.
 
         Of a format without a name, whose whole text is in `candidates`, the level formats alone.
         """
@@ -95,19 +99,12 @@ class Advice:
         ]  # fmt: skip
 
     def __repr__(self) -> str:
-        table = [self.head(), *self.rows()]
-        widths = [max(len(row[k]) for row in table) for k in range(4)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), row[4]]).rstrip()
-            for row in table
-        ]
-        shape = " x ".join(f"{n:,}" for n in self.shape)
-        return "\n".join([f"{self.operation} of {shape}, {self.nse:,} elements; best: {_shown(self.best)}", *lines])
+        return f"{self.title()}\n{table_text(self.COLUMNS, self.rows(), left=(0, 4), line=False)}"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(h)}</th>" for h in self.head())
+        head = "".join(f"<th>{escape(h)}</th>" for h in self.COLUMNS)
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows())
-        return f"<p>{escape(repr(self).partition(chr(10))[0])}</p><table><tr>{head}</tr>{body}</table>"
+        return f"<p>{escape(self.title())}</p><table><tr>{head}</tr>{body}</table>"
 
 
 def _vector(n: int, dtype: Any, columns: int = 0) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..tensor.tensor import Tensor
 from .sizes import block_count, bytes_of, diagonal_count
+from .units import percent_text
 
 __all__ = ["Facts", "facts_of"]
 
@@ -46,8 +47,8 @@ def _of_matrix(t: Tensor) -> tuple[dict[str, int], dict[str, str]]:
         "dcsr": _share(int(np.count_nonzero(lengths == 0)), m, "rows are empty, and left out"),
         "dcsc": _share(n - len(np.unique(csr.indices)), n, "columns are empty, and left out"),
         "dia": _full(nse, diagonal_count(csr) * m, f"of {diagonal_count(csr):,} diagonals are elements"),
-        "bitmap": f"a bit for each place, {density:.2%} of which are elements",
-        "dense": f"{density:.2%} of all places are elements",
+        "bitmap": f"a bit for each place, {percent_text(density)} of which are elements",
+        "dense": f"{percent_text(density)} of all places are elements",
     }
     for b in (2, 4):
         blocks = block_count(csr, b, b)
@@ -65,7 +66,7 @@ def _of_tensor(t: Tensor) -> tuple[dict[str, int], dict[str, str]]:
     nbytes["dense"] = size * np.dtype(_numpy(t.dtype)).itemsize
     return nbytes, {
         "coo": f"{t.ndim} coordinates for each element", "csf": "a tree of coordinates, shared where they begin alike",
-        "dense": f"{nse / max(1, size):.2%} of all places are elements",
+        "dense": f"{percent_text(nse / max(1, size))} of all places are elements",
     }  # fmt: skip
 
 
@@ -74,8 +75,8 @@ def _numpy(dtype: Any) -> Any:
 
 
 def _share(count: int, of: int, what: str) -> str:
-    return f"{count / max(1, of):.0%} of the {what}"
+    return f"{percent_text(count / max(1, of))} of the {what}"
 
 
 def _full(nse: int, places: int, what: str) -> str:
-    return f"{nse / max(1, places):.0%} {what}"
+    return f"{percent_text(nse / max(1, places))} {what}"

@@ -59,10 +59,9 @@ def bytes_of(size: object, operation: str, name: str) -> int:
 
 
 def time_text(seconds: float | None) -> str:
-    """`time_text(3.2e-5) == "32.0 us"`."""
+    """`time_text(3.2e-5) == "32.0 us"`: three digits."""
     if seconds is None:
         return "-"
-    for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
-        if seconds < limit:
-            return f"{seconds * factor:.1f} {unit}"
-    return f"{seconds:.2f} s"
+    factor, unit = (1e6, "us") if seconds < 1e-3 else (1e3, "ms") if seconds < 1 else (1, "s")
+    number = factor * seconds
+    return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f} {unit}"

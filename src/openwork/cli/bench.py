@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,7 @@ from .contests import DENSE_LIMIT, Problem, Skip, contest, parse_operation
 from .contests_tensor import TensorProblem, parse_tensor_operation, tensor_contest
 from .load import read, split_outside, to_csr
 from .main import CliError, one_line
-from .output import bytes_text, count_text, progress, ratio_text, table, time_text
+from .output import bytes_text, count_text, json_text, progress, ratio_text, shape_text, table, time_text
 from .peers import set_threads
 
 __all__ = ["Row", "check_request", "measure", "measure_all", "print_rows", "run"]
@@ -103,18 +102,19 @@ def measure_all(
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """One table; what was left out stands below it with its reason."""
+    """One table of times, and of the peers' divided by ours; what was left out stands below it with its reason."""
     peers = [peer for peer in ("scipy", "torch") if any(peer in row.seconds for row in rows)]
-    columns = ["operation", "format", "peer in", "openwork", *peers, *(f"{peer}/ours" for peer in peers), "equal"]
+    columns = ["operation", "format", "peer in", "openwork", *(text for peer in peers for text in (peer, "ratio"))]
+    measured = [row for row in rows if row.seconds]
     body = [
         [row.op, row.format, row.peer_format, time_text(row.seconds["openwork"])]
-        + [time_text(row.seconds.get(peer)) for peer in peers]
-        + [ratio_text(row.ratios.get(peer)) for peer in peers]
-        + ["yes" if row.equal else "NO"]
-        for row in rows
-        if row.seconds
+        + [text for peer in peers for text in (time_text(row.seconds.get(peer)), ratio_text(row.ratios.get(peer)))]
+        for row in measured
     ]
     table(columns, body, left=(0, 1, 2))
+    wrong = [f"{row.op} on {row.format}" for row in measured if row.equal is False]
+    if measured:
+        print(f"DIFFERENT from SciPy's: {', '.join(wrong)}" if wrong else "every result is equal to SciPy's")
     for row in rows:
         if not row.seconds:
             print(f"left out: {row.op} on {row.format}: {row.note}")
@@ -136,9 +136,8 @@ def canonical(t: Any, dtype: str) -> Any:
 
 
 def title(arguments: argparse.Namespace, t: Any) -> str:
-    shape = " x ".join(map(str, t.shape))
     threads = f"{arguments.threads} thread{'s' * (arguments.threads > 1)}"
-    return f"{arguments.file}: {shape}, {count_text(int(t.nnz))} elements, {arguments.dtype}, {threads}"
+    return f"{arguments.file}: {shape_text(t.shape)}, {count_text(int(t.nnz))} elements, {arguments.dtype}, {threads}"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -160,7 +159,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         facts = {"file": arguments.file, "shape": list(subject.shape), "nse": int(subject.nnz)}
         facts |= {"dtype": arguments.dtype, "threads": arguments.threads, "rows": [asdict(row) for row in rows]}
-        print(json.dumps(facts, indent=2))
+        print(json_text(facts))
     else:
         print(title(arguments, subject))
         print_rows(rows)

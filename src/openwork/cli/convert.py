@@ -8,9 +8,9 @@ import openwork as ow
 from openwork.io import header
 from openwork.progress import at_terminal
 
-from .load import check_path
-from .main import CliError, one_line
-from .output import count_text
+from .load import about, check_path
+from .main import CliError
+from .output import count_text, shape_text
 
 __all__ = ["run"]
 
@@ -24,6 +24,6 @@ def run(arguments: argparse.Namespace) -> int:
             )
         found = header(arguments.output)
     except (ValueError, TypeError) as error:
-        raise CliError(f"{arguments.input}: {one_line(error)}") from error
-    print(f"{arguments.output}: {found.shape}, {count_text(found.entries or 0)} elements as {found.kind}")
+        raise CliError(about(arguments.input, error)) from error
+    print(f"{arguments.output}: {shape_text(found.shape)}, {count_text(found.entries or 0)} elements as {found.kind}")
     return 0

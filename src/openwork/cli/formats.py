@@ -6,7 +6,7 @@ import argparse
 
 import openwork as ow
 
-from .output import table
+from .output import bold
 
 __all__ = ["run"]
 
@@ -29,6 +29,7 @@ EXAMPLES = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    rows = [[name, note, str(ow.format(name, ndim=ndim))] for name, ndim, note in EXAMPLES]
-    table(["name", "stores", "in the language"], rows, left=(0, 1, 2))
+    wide = max(len(name) for name, _, _ in EXAMPLES)
+    for name, ndim, note in EXAMPLES:
+        print(f"{bold(name.ljust(wide))}  {note}\n{'':{wide}}  {ow.format(name, ndim=ndim)}")
     return 0

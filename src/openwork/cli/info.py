@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from openwork.advice.sizes import block_count, format_table
-from openwork.codegen.cache import cache_info
+import openwork as ow
+from openwork.advice.sizes import block_count, bytes_of
 
 from .load import read, to_csr
-from .output import bars, bytes_text, count_text, heading, progress, table
+from .main import CliError
+from .output import bars, bytes_text, count_text, heading, json_text, percent_text, progress, shape_text, table
 
-__all__ = ["degree_histogram", "describe", "run", "symmetry"]
+__all__ = ["bandwidth", "degree_histogram", "describe", "run", "symmetry"]
 
 
 def symmetry(csr: Any) -> str:
@@ -46,105 +48,127 @@ def degree_histogram(degrees: Any) -> tuple[list[str], list[int]]:
     edges = [0, 1, *(1 << k for k in range(1, top.bit_length()))]
     edges = [edge for edge in edges if edge <= top]
     counts = np.bincount(np.searchsorted(edges, degrees, side="right") - 1, minlength=len(edges))
-    labels = [str(a) if a < 2 else f"{a}-{2 * a - 1}" for a in edges]
+    labels = [count_text(a) if a < 2 else f"{count_text(a)}-{count_text(2 * a - 1)}" for a in edges]
     return labels, [int(count) for count in counts]
 
 
-def density_text(density: float) -> str:
-    return f"{100 * density:.3g} %"
+def describe(t: Any) -> dict[str, Any]:
+    """The facts of a tensor, by name: those of any rank, those of a matrix, the bytes in each format."""
+    facts = {
+        "shape": list(t.shape), "dtype": str(t.dtype), "nse": int(t.nse), "density": float(t.density),
+        "format": str(t.format), "nbytes": int(t.nbytes),
+    }  # fmt: skip
+    with progress("info", 3) as step:
+        if t.ndim == 2:
+            step("structure")
+            csr = to_csr(t)
+            facts |= _matrix_facts(csr)
+            step("blocks")
+            facts["blocks"] = _blocks(csr)
+            step("formats")
+            facts["formats"] = dict(sorted(bytes_of(csr).items(), key=lambda item: item[1]))
+        elif t.ndim:
+            step("formats")
+            facts["formats"] = {name: int(t.asformat(name).nbytes) for name in ("coo", "csf")}
+    return facts
 
 
-def describe(t: Any) -> list[tuple[str, str]]:
-    """The facts that hold for a tensor of any rank."""
-    shape = " x ".join(map(str, t.shape)) or "a scalar"
-    return [
-        ("shape", shape),
-        ("dtype", str(t.dtype)),
-        ("elements", count_text(int(t.nse))),
-        ("density", density_text(float(t.density))),
-        ("read as", f"{t.format}, {bytes_text(t.nbytes)}"),
-    ]
-
-
-def describe_matrix(csr: Any) -> list[tuple[str, str]]:
+def _matrix_facts(csr: Any) -> dict[str, Any]:
     below, above = bandwidth(csr)
-    degrees = np.diff(csr.indptr)
-    mean = float(degrees.mean()) if len(degrees) else 0.0
-    empty = int(np.count_nonzero(degrees == 0))
+    lengths = np.diff(csr.indptr)
+    labels, counts = degree_histogram(lengths)
+    return {
+        "symmetric": symmetry(csr), "bandwidth": {"below": below, "above": above},
+        "row_lengths": {
+            "mean": float(lengths.mean()) if len(lengths) else 0.0, "longest": int(lengths.max(initial=0)),
+            "empty": int(np.count_nonzero(lengths == 0)), "histogram": dict(zip(labels, counts, strict=True)),
+        },
+        "explicit_zeros": int(np.count_nonzero(csr.data == 0)),
+    }  # fmt: skip
+
+
+def _blocks(csr: Any) -> list[dict[str, Any]]:
+    """Blocks of each size: how many hold an element, and the share of their places that do."""
+    counts = {b: block_count(csr, b, b) for b in (2, 3, 4, 8, 16)}
     return [
-        ("symmetric", symmetry(csr)),
-        ("bandwidth", f"{count_text(below)} below, {count_text(above)} above the diagonal"),
-        (
-            "row lengths",
-            f"mean {mean:.1f}, longest {count_text(int(degrees.max(initial=0)))}, empty {count_text(empty)}",
-        ),
-        ("explicit zeros", count_text(int(np.count_nonzero(csr.data == 0)))),
+        {"size": b, "count": count, "filled": int(csr.indptr[-1]) / (count * b * b) if count else 0.0}
+        for b, count in counts.items()
     ]
-
-
-def block_rows(csr: Any) -> list[list[str]]:
-    rows = []
-    for b in (2, 3, 4, 8, 16):
-        blocks = block_count(csr, b, b)
-        fill = csr.indptr[-1] / (blocks * b * b) if blocks else 0.0
-        rows.append([f"{b} x {b}", count_text(blocks), f"{100 * fill:.0f} %"])
-    return rows
-
-
-def tensor_sizes(t: Any) -> list[list[str]]:
-    return [[name, bytes_text(t.asformat(name).nbytes)] for name in ("coo", "csf")]
 
 
 def cache_rows() -> list[tuple[str, str]]:
     """What the cache of kernels holds."""
 
-    info = cache_info()
+    info = ow.cache_info()
     numbers = {name: value for name, value in info.items() if isinstance(value, int)}
     asked = ", ".join(
-        f"{numbers[n]:,} {n.replace('_', ' ')}" for n in ("hits", "misses", "from_disk", "compiled", "evicted")
+        f"{count_text(numbers[n])} {n.replace('_', ' ')}"
+        for n in ("hits", "misses", "from_disk", "compiled", "evicted")
     )
     ignored = "" if info["ignored"] is None else f", not used: {info['ignored']}"
     return [
         ("folder", f"{info['folder'] or 'none'}{ignored}"),
-        ("on disk", f"{numbers['files']:,} kernels, {bytes_text(numbers['file_bytes'])}"),
+        ("on disk", f"{count_text(numbers['files'])} kernels, {bytes_text(numbers['file_bytes'])}"),
         (
             "in memory",
-            f"{numbers['kernels']:,} of at most {numbers['limit']:,} kernels, {bytes_text(numbers['bytes'])},"
-            f" {numbers['plans']:,} plans",
+            f"{count_text(numbers['kernels'])} of at most {count_text(numbers['limit'])} kernels,"
+            f" {bytes_text(numbers['bytes'])}, {count_text(numbers['plans'])} plans",
         ),
         ("this process", asked),
     ]
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.file is None and not arguments.cache:
+        raise CliError("expected a file, or --cache (see openwork info --help)")
+    found = {} if arguments.file is None else {"file": arguments.file, **describe(read(arguments.file))}
+    if arguments.json:
+        print(json_text(found | ({"cache": ow.cache_info()} if arguments.cache else {})))
+        return 0
     if arguments.cache:
-        for name, text in cache_rows():
-            print(f"{name:<12}  {text}")
-        if arguments.file is None:
-            return 0
-    t = read(arguments.file)
-    facts = describe(t)
-    with progress("info", 2) as step:
-        if t.ndim == 2:
-            step("structure")
-            csr = to_csr(t)
-            facts += describe_matrix(csr)
-            step("blocks")
-            blocks, sizes = block_rows(csr), format_table(csr)
-        elif t.ndim:
-            step("convert")
-            tensor_rows = tensor_sizes(t)
-    wide = max(len(name) for name, _ in facts)
-    for name, text in facts:
-        print(f"{name:<{wide}}  {text}")
-    if t.ndim == 2:
-        heading("rows by their number of elements")
-        print(bars(*degree_histogram(np.diff(csr.indptr))))
-        heading("bytes in each format")
-        table(["format", "bytes", "x smallest"], [[name, bytes_text(count), f"{x:.2f}"] for name, count, x in sizes])
-        heading("blocks")
-        table(["size", "blocks", "filled"], blocks)
-    elif t.ndim:
-        heading("bytes in each format")
-        table(["format", "bytes"], tensor_rows)
+        print_facts(cache_rows())
+    if found:
+        print_tensor(found)
     return 0
+
+
+def print_facts(rows: Sequence[tuple[str, str]]) -> None:
+    """Names and what they are, one in a line."""
+    wide = max(len(name) for name, _ in rows)
+    print("\n".join(f"{name:<{wide}}  {text}" for name, text in rows))
+
+
+def print_tensor(found: dict[str, Any]) -> None:
+    """Print the facts of a tensor as tables."""
+    rows = [
+        ("shape", shape_text(found["shape"])), ("dtype", found["dtype"]), ("elements", count_text(found["nse"])),
+        ("density", percent_text(found["density"])), ("read as", found["format"]),
+        ("bytes", bytes_text(found["nbytes"])),
+    ]  # fmt: skip
+    if "symmetric" in found:
+        band, lengths = found["bandwidth"], found["row_lengths"]
+        rows += [
+            ("symmetric", found["symmetric"]),
+            ("bandwidth", f"{count_text(band['below'])} below, {count_text(band['above'])} above the diagonal"),
+            (
+                "row lengths",
+                f"mean {lengths['mean']:,.1f}, longest {count_text(lengths['longest'])},"
+                f" empty {count_text(lengths['empty'])}",
+            ),
+            ("explicit zeros", count_text(found["explicit_zeros"])),
+        ]
+    print_facts(rows)
+    if "symmetric" in found:
+        heading("rows by their number of elements")
+        print(bars(list(lengths["histogram"]), list(lengths["histogram"].values())))
+    if "formats" in found:
+        heading("bytes in each format")
+        least = max(1, min(found["formats"].values()))
+        sizes = [[name, bytes_text(count), f"{count / least:,.2f}"] for name, count in found["formats"].items()]
+        table(["format", "bytes", "x smallest"], sizes)
+    if "blocks" in found:
+        heading("blocks")
+        blocks = [
+            [f"{b['size']} x {b['size']}", count_text(b["count"]), percent_text(b["filled"])] for b in found["blocks"]
+        ]
+        table(["size", "blocks", "filled"], blocks)

@@ -10,7 +10,7 @@ from openwork.progress import at_terminal
 
 from .main import CliError, one_line
 
-__all__ = ["bindings", "check_path", "read", "split_outside", "to_csr"]
+__all__ = ["about", "bindings", "check_path", "read", "split_outside", "to_csr"]
 
 
 def read(path: str, format: str | None = None) -> Any:
@@ -20,7 +20,13 @@ def read(path: str, format: str | None = None) -> Any:
         with at_terminal() as passes:
             return ow.read(path, format=format, progress=passes)
     except (ValueError, TypeError) as error:
-        raise CliError(f"{path}: {one_line(error)}") from error
+        raise CliError(about(path, error)) from error
+
+
+def about(path: str, error: BaseException) -> str:
+    """What is wrong with a file, in a line that names it once."""
+    text = one_line(error)
+    return text if path in text else f"{path}: {text}"
 
 
 def check_path(path: str) -> None:

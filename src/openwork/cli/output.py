@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
+from typing import Any
 
-from openwork.advice.units import bytes_text, count_text, percent_text, time_text
+from openwork.advice.table import WIDTH, table_text
+from openwork.advice.units import bytes_text, count_text, percent_text, shape_text, time_text
 from openwork.progress import at_terminal, ignore
 
 __all__ = [
-    "bars", "bytes_text", "count_text", "heading", "percent_text", "progress", "ratio_text", "table", "table_text",
-    "time_text",
+    "bars", "bold", "bytes_text", "count_text", "heading", "json_text", "percent_text", "progress", "ratio_text",
+    "shape_text", "table", "table_text", "time_text",
 ]  # fmt: skip
 
 
@@ -30,20 +34,12 @@ def heading(text: str) -> None:
     print(f"\n{bold(text)}" if sys.stdout.isatty() else f"\n{text}\n{'-' * len(text)}")
 
 
-def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """A table as text; the columns in `left` are flush left, the others right."""
-    widths = [max(len(row[c]) for row in (columns, *rows)) for c in range(len(columns))]
-    lines = [columns, ["-" * w for w in widths], *rows]
-    aligned = (
-        [t.ljust(w) if c in left else t.rjust(w) for c, (t, w) in enumerate(zip(r, widths, strict=True))] for r in lines
-    )
-    return "\n".join("  ".join(cells).rstrip() for cells in aligned)
-
-
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> None:
-    """Print a table."""
-    head, line, *body = table_text(columns, rows, left).splitlines()
-    print("\n".join([bold(head), *body] if sys.stdout.isatty() else [head, line, *body]))
+    """Print a table, as wide as a terminal, and as a page at most."""
+    at_terminal = sys.stdout.isatty()
+    width = min(WIDTH, get_terminal_size().columns) if at_terminal else WIDTH
+    head, *body = table_text(columns, rows, left, width, line=not at_terminal).splitlines()
+    print("\n".join([bold(head), *body]))
 
 
 def bars(labels: Sequence[str], counts: Sequence[int], width: int = 40) -> str:
@@ -56,6 +52,11 @@ def bars(labels: Sequence[str], counts: Sequence[int], width: int = 40) -> str:
         length = max(1, round(width * count / top)) if count else 0
         lines.append(f"{label:>{wide}} | {'#' * length:<{width}} {count_text(count)}")
     return "\n".join(lines)
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, for programs that read what a command prints."""
+    return json.dumps(value, indent=2, default=str)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import openwork as ow
 
 from .load import read
 from .main import CliError
+from .output import count_text, shape_text
 
 __all__ = ["run"]
 
@@ -34,5 +35,5 @@ def run(arguments: argparse.Namespace) -> int:
     buffer = io.BytesIO()
     axes.figure.savefig(buffer, dpi=150, format=out.suffix[1:].lower())
     out.write_bytes(buffer.getbuffer())
-    print(f"{out}: {arguments.kind} of {' x '.join(map(str, t.shape))}, {int(t.nse)} elements")
+    print(f"{out}: {arguments.kind} of {shape_text(t.shape)}, {count_text(int(t.nse))} elements")
     return 0

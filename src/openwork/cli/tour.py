@@ -16,7 +16,7 @@ from openwork.runtime.kernel_text import show_kernel
 from .bench import Row, measure, print_rows
 from .contests import Problem
 from .generate import rmat, stencil
-from .output import bytes_text, count_text, heading, progress, table, time_text
+from .output import bytes_text, count_text, heading, progress, shape_text, table, time_text
 from .peers import set_threads
 
 __all__ = ["run"]
@@ -42,12 +42,12 @@ def show_formats(csr: Any, formats: tuple[str, ...], step: Any) -> tuple[list[li
         spent = time.perf_counter() - begun
         equal = bool(np.allclose(t @ x, want, rtol=1e-10, atol=1e-10 * np.abs(want).max(initial=0.0)))
         right &= equal
-        rows.append([name, bytes_text(t.nbytes), time_text(spent), "yes" if equal else "NO", str(t.format)])
+        language = str(t.format).replace(" : ", "\u00a0:\u00a0")  # a line breaks between levels alone
+        rows.append([name, bytes_text(t.nbytes), time_text(spent), "yes" if equal else "NO", language])
     return rows, right
 
 
 def run(arguments: argparse.Namespace) -> int:
-
     begun = time.perf_counter()
     set_threads(1)
     side = arguments.scale
@@ -86,10 +86,10 @@ def report(shown: list[Any], loops: str, times: list[tuple[str, list[Row]]]) -> 
         "graph": "a power-law graph",
     }
     for label, csr, rows, _ in shown:
-        heading(f"the {label}: {about[label]}, {csr.shape[0]} x {csr.shape[1]}, {count_text(int(csr.nnz))} elements")
-        table(["format", "bytes", "converted in", "A @ x equal", "in the language"], rows, left=(0, 4))
+        heading(f"the {label}: {about[label]}, {shape_text(csr.shape)}, {count_text(int(csr.nnz))} elements")
+        table(["format", "bytes", "conversion", "equal", "in the language"], rows, left=(0, 4))
     heading(f"the loops generated for {EXPRESSION} with A in CSR")
     print(loops)
     for label, rows in times:
-        heading(f"times on the {label}, one thread; scipy/ours above 1 means that openwork is faster")
+        heading(f"times on the {label}, one thread; a ratio above 1 means that openwork is faster")
         print_rows(rows)
