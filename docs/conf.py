@@ -8,6 +8,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "_site"), str(HERE.parent / "tools")]
 
+import gallery  # noqa: E402
+
 import openwork  # noqa: E402
 
 project = "openwork"
@@ -17,13 +19,21 @@ version = release = openwork.__version__
 REPOSITORY = "https://github.com/openwork-project/openwork"
 SITE = "https://openwork-project.github.io/openwork"
 
-extensions = ["myst_parser", "sphinx_copybutton", "sphinx_design", "name_links"]
-exclude_patterns = ["_site", "_static", "gallery/pictures"]
+extensions = [
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "name_links",
+]
+sphinx_gallery_conf = gallery.settings()
+exclude_patterns = ["_site", "_static"]
 suppress_warnings = ["config.cache"]
 nitpicky = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!openwork\.).*")]  # types of other libraries
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
+default_role = "literal"
 smartquotes = False
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]

@@ -50,7 +50,7 @@ def broken(page: Path) -> list[str]:
         if re.match(r"https?:", link):
             continue
         target = (page.parent / path).resolve() if path else page
-        built = str(target.parent) in BUILT and target.suffix == ".md"
+        built = str(target.parent) in BUILT and target.suffix in (".md", ".rst")
         if not (built or target.exists()) or (anchor and not built and anchor not in anchors(target)):
             wrong.append(link)
     return wrong
@@ -185,24 +185,39 @@ def test_the_loops_of_how_it_works_are_golden() -> None:
         assert "\n".join(line.strip() for line in lines) in "\n".join(line.strip() for line in golden.splitlines())
 
 
-GALLERY = sorted((DOCS / "gallery").glob("*.py"))
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 
 
 def test_the_gallery_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every script is on the page, with a picture of at most 40 kB and what it prints; cells have their text."""
+    """Every script has its place and an underlined title; those that run for long a picture of at most 40 kB and what they print."""
     monkeypatch.setattr(sys, "path", [str(DOCS / "_site"), *sys.path])
-    import gallery_pages
+    import gallery
 
-    assert {path.stem for path in GALLERY} == set(gallery_pages.EXAMPLES)
-    pictures = DOCS / "gallery" / "pictures"
-    assert {p.name for p in pictures.iterdir()} == {f"{path.stem}.{end}" for path in GALLERY for end in ("png", "txt")}
+    assert sorted(gallery.ORDER) == [path.stem for path in GALLERY]
+    pictures = gallery.FOLDER / "pictures"
+    recorded = gallery.recorded()
+    assert sorted(p.name for p in pictures.iterdir()) == sorted(
+        f"{n}.{end}" for n in recorded for end in ("png", "txt")
+    )
     assert all(p.stat().st_size <= 40_000 for p in pictures.iterdir())
+    runs = re.compile(gallery.settings()["filename_pattern"])
     for path in GALLERY:
-        text = gallery_pages.page(path.stem)
-        assert text.startswith("# ")
-        assert (pictures / f"{path.stem}.txt").read_text() in text
-        assert "# %%" not in text
-    assert all(f"({path.stem}.md)" in gallery_pages.index() for path in GALLERY)
+        text = path.read_text()
+        title, line = text.splitlines()[1:3]
+        assert line == "=" * len(title), path.name
+        assert (runs.search(str(path)) is None) == (path.stem in recorded)
+        assert (f'_thumbnail_path = "../examples/gallery/pictures/{path.stem}.png"' in text) == (path.stem in recorded)
+
+
+def test_a_record_stands_above_the_downloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(DOCS / "_site"), *sys.path])
+    import gallery
+
+    text = gallery.with_record("field", "code\n\n.. _sphx_glr_download_gallery_field.py:\n\nfiles\n")
+    printed = (gallery.FOLDER / "pictures" / "field.txt").read_text().splitlines()[0]
+    assert [text.index(part) for part in ("code", "field.png", printed, ".. _sphx", "files")] == sorted(
+        text.index(part) for part in ("code", "field.png", printed, ".. _sphx", "files")
+    )
 
 
 @pytest.mark.slow

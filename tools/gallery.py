@@ -1,8 +1,8 @@
-"""The scripts of docs/gallery, run -> what each prints and its picture, in docs/gallery/pictures.
+"""The scripts of examples/gallery, run -> what each prints and its picture, in examples/gallery/pictures.
 
-python tools/gallery.py              # all; with real data where OPENWORK_DATA names its folder
-python tools/gallery.py text cells   # some
-python tools/gallery.py --check      # run them, write nothing
+python tools/gallery.py              # all whose record the site shows, as they run for long
+python tools/gallery.py field flow   # some; with real data where OPENWORK_DATA names its folder
+python tools/gallery.py --check text # run, write nothing
 """
 
 from __future__ import annotations
@@ -24,27 +24,20 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from PIL import Image
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "gallery"
-INK = "#808388"
-"""Text and axes: to be read on white and on black."""
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "docs" / "_site"))
+from gallery import FOLDER, recorded, style  # noqa: E402
+
 MOST = 40_000
 """Bytes of a picture."""
-STYLE = {
-    "savefig.transparent": True, "figure.facecolor": "none", "axes.facecolor": "none", "axes.spines.top": False,
-    "axes.spines.right": False, "legend.frameon": False, "font.size": 11, "image.interpolation": "nearest",
-    **dict.fromkeys(
-        ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"), INK
-    ),
-    "axes.prop_cycle": mpl.cycler(color=["#3f86d6", "#e08a2e", "#35a06a", "#c9506a"]),
-    "svg.hashsalt": "openwork",
-}  # fmt: skip
 
 
 def run(path: Path, *, write: bool) -> float:
     """Run a script, and where `write` is true keep its output and its figure; the seconds it took."""
     start, printed = time.perf_counter(), io.StringIO()
-    with mpl.rc_context(STYLE), contextlib.redirect_stdout(printed), warnings.catch_warnings():
+    with mpl.rc_context(), contextlib.redirect_stdout(printed), warnings.catch_warnings():
         warnings.simplefilter("error")
+        style()
         show, plt.show = plt.show, lambda: None
         try:
             figure = runpy.run_path(str(path))["figure"]
@@ -70,9 +63,9 @@ def _save(figure: plt.Figure, path: Path) -> None:
 def main(arguments: list[str]) -> int:
     """Run the scripts that are named, all without."""
     names = [a for a in arguments if not a.startswith("-")]
-    for path in sorted(FOLDER.glob("*.py")):
-        if not names or path.stem in names:
-            print(f"{path.stem:12} {run(path, write='--check' not in arguments):5.1f} s", flush=True)
+    for name in names or recorded():
+        path = FOLDER / f"{name}.py"
+        print(f"{path.stem:12} {run(path, write='--check' not in arguments):5.1f} s", flush=True)
     return 0
 
 

@@ -1,11 +1,11 @@
-"""Names in backticks -> links to the reference; before Sphinx reads, the reference and the gallery are written."""
+"""Names in backticks -> links to the reference; before Sphinx reads, the reference is written."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-import gallery_pages
+import gallery
 import reference_pages
 from docutils import nodes
 from sphinx import addnodes
@@ -42,6 +42,6 @@ def link_names(app: Any, tree: nodes.document) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """The hook that Sphinx calls."""
     app.connect("builder-inited", lambda _: reference_pages.write())
-    app.connect("builder-inited", lambda _: gallery_pages.write())
+    app.connect("source-read", gallery.read)
     app.connect("doctree-read", link_names)
     return {"parallel_read_safe": True}

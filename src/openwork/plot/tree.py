@@ -60,7 +60,7 @@ def levels(t: Any, /, *, ax: Any = None, color: str = "tab:blue") -> Any:
         y = depth - level
         ax.scatter(x[level], np.full(len(names), y), s=230, color="white", edgecolors=color, zorder=2)
         for at, name in zip(x[level], names, strict=True):
-            ax.annotate(str(name), (at, y), ha="center", va="center", fontsize=8, zorder=3)
+            ax.annotate(str(name), (at, y), ha="center", va="center", fontsize=9, color="black", zorder=3)
         ax.annotate(titles[level], (-0.9, y), ha="right", va="center", fontsize=9, annotation_clip=False)
     values = to_numpy(storage.values, detach=True)
     ax.annotate("values", (-0.9, 0.4), ha="right", va="center", fontsize=9, color=color, annotation_clip=False)

@@ -1,4 +1,6 @@
-"""A rubber beam that bends far
+"""
+A rubber beam that bends far
+============================
 
 A beam of rubber, clamped at the left, carries its weight. It bends so far that the equations are nonlinear: Newton's
 method assembles the stiffness matrix again and again, of one structure, and solves with it. The plan of assembly, the
@@ -150,3 +152,5 @@ ax.set(xlim=(-0.1, 4.2), ylim=(moved[:, 2].min() - 0.1, 1.15), aspect="equal")
 ax.set_axis_off()
 figure.colorbar(drawn, label="stretch", shrink=0.7)
 plt.show()
+
+# sphinx_gallery_thumbnail_path = "../examples/gallery/pictures/elasticity.png"

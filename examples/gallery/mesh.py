@@ -1,4 +1,6 @@
-"""Drawing a mesh by its eigenvectors
+"""
+Drawing a mesh by its eigenvectors
+==================================
 
 Where do the nodes of a graph belong on paper? Two eigenvectors of its Laplacian know: nodes that are joined
 get coordinates that are near. Here the graph is the mesh around the wing of an aeroplane; without its file, a
@@ -14,7 +16,8 @@ import numpy as np
 import openwork as ow
 from openwork import linalg
 
-# %% The mesh, as an adjacency matrix.
+# %%
+# The mesh, as an adjacency matrix.
 file = Path(os.environ.get("OPENWORK_DATA", "")) / "networkit" / "airfoil1.mtx.gz"
 if file.exists():
     A = ow.read(file).asformat("csr")
@@ -26,7 +29,8 @@ else:
 A = A.with_values(1.0)
 print("airfoil1" if file.exists() else "generated grid", A.shape, A.nse)
 
-# %% The Laplacian, normalised by the degrees. Its smallest eigenvectors are the largest of the matrix that
+# %%
+# The Laplacian, normalised by the degrees. Its smallest eigenvectors are the largest of the matrix that
 # it takes from the identity.
 degrees = A.sum(axis=1).to_numpy()
 scale = ow.diags_array([1 / np.sqrt(degrees)], offsets=[0], format="csr")
@@ -36,7 +40,8 @@ values, vectors = linalg.eigsh(
 )
 place = (vectors / np.sqrt(degrees)[:, None])[:, np.argsort(-values)][:, 1:3]
 
-# %% Every edge as a line.
+# %%
+# Every edge as a line.
 rows, columns = ow.triu(A, k=1).asformat("coo").indices()
 figure, ax = plt.subplots(figsize=(6, 4.6))
 ends = np.stack(

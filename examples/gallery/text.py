@@ -1,4 +1,6 @@
-"""A text classifier: which library wrote this?
+"""
+A text classifier: which library wrote this?
+============================================
 
 The documentation of NumPy's and SciPy's functions is text that everybody has. A matrix counts which words
 each of them has, and a logistic regression learns to tell the two apart. It is trained with two products in
@@ -17,7 +19,8 @@ import scipy.stats
 
 import openwork as ow
 
-# %% The texts, without the words that would tell at once.
+# %%
+# The texts, without the words that would tell at once.
 said = {"numpy", "np", "scipy", "sp"}
 modules = {
     0: (np, np.linalg, np.fft, np.ma),
@@ -37,7 +40,8 @@ found_in = Counter(w for text in texts.values() for w in set(text))
 words = sorted(w for w, n in found_in.items() if n >= 3)
 column = {w: k for k, w in enumerate(words)}
 
-# %% A row for each text. Repeated coordinates mean their sum, so counting is adding ones.
+# %%
+# A row for each text. Repeated coordinates mean their sum, so counting is adding ones.
 pairs = [(k, w) for k, text in enumerate(texts.values()) for w in text if w in column]
 places = np.array([(k, column[w]) for k, w in pairs]).T
 shape = (len(texts), len(words))
@@ -49,7 +53,8 @@ print(
     f"{X.shape[0]} texts, {X.shape[1]} words, {X.density:.1%} of all counts are not 0"
 )
 
-# %% Four texts in five are learned from, the others asked about.
+# %%
+# Four texts in five are learned from, the others asked about.
 order = np.random.default_rng(0).permutation(len(labels))
 train, test = np.split(order, [4 * len(order) // 5])
 T, t = X[train], labels[train]
@@ -61,7 +66,8 @@ right = ((X[test] @ w + b > 0) == labels[test]).mean()
 assert right > 0.8
 print(f"right on {right:.0%} of {len(test)} texts that it had not seen")
 
-# %% The words that decide.
+# %%
+# The words that decide.
 most = np.concatenate([np.argsort(w)[:10], np.argsort(w)[-10:]])
 figure, ax = plt.subplots(figsize=(6, 5))
 ax.barh(

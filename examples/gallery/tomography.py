@@ -1,4 +1,6 @@
-"""Looking inside: an image from its shadows
+"""
+Looking inside: an image from its shadows
+=========================================
 
 A scanner sends rays through a body and measures what each loses. Every ray is a row of a sparse matrix: how
 long it is in each pixel. The image is the solution in the sense of least squares, of fewer rays than there
@@ -11,7 +13,8 @@ import numpy as np
 import openwork as ow
 from openwork import linalg
 
-# %% Sixty directions, ninety rays each. A ray is followed in small steps; steps in the same pixel are
+# %%
+# Sixty directions, ninety rays each. A ray is followed in small steps; steps in the same pixel are
 # repeated coordinates, and these mean their sum.
 n, directions, rays = 80, 60, 90
 angle = np.repeat(np.arange(directions) * np.pi / directions, rays)[:, None]
@@ -28,7 +31,8 @@ R = ow.sparse_coo_tensor(
 ).asformat("csr")
 print(f"{R.shape[0]} rays, {R.shape[1]} pixels, {R.density:.2%} of the matrix is not 0")
 
-# %% A body of three ellipses, its shadows with noise, and the image from these.
+# %%
+# A body of three ellipses, its shadows with noise, and the image from these.
 r, c = np.mgrid[:n, :n] / n - 0.5
 body = np.where((c / 0.36) ** 2 + (r / 0.45) ** 2 < 1, 1.0, 0.0)
 body -= 0.6 * (((c - 0.14) / 0.09) ** 2 + ((r - 0.05) / 0.2) ** 2 < 1)

@@ -1,4 +1,6 @@
-"""The cheapest flows through a landscape, by an interior point method
+"""
+The cheapest flows through a landscape, by an interior point method
+===================================================================
 
 Goods go from four places to four others over a grid of roads whose costs a landscape gives. The cheapest way is a linear
 program. An interior point method solves a dozen systems with it, all of one structure: the factorisation finds its

@@ -1,4 +1,6 @@
-"""Spots that a reaction makes, in implicit steps
+"""
+Spots that a reaction makes, in implicit steps
+==============================================
 
 Two chemicals diffuse and react (Gray and Scott's equations), and spots divide until they fill the plate. Steps that are
 long need the Jacobian, which nobody writes down: it is found from the function, a few products for all its columns.
@@ -108,3 +110,5 @@ for ax, (number, frame) in zip(axes, frames.items(), strict=True):
     ax.set_title(f"time {number * step:.0f}")
     ax.set_axis_off()
 plt.show()
+
+# sphinx_gallery_thumbnail_path = "../examples/gallery/pictures/reaction.png"

@@ -1,4 +1,6 @@
-"""Who is asked most: PageRank of votes
+"""
+Who is asked most: PageRank of votes
+====================================
 
 In the elections of Wikipedia's administrators some 7,000 users voted about each other. For PageRank a vote
 counts more where it comes from a user who has many votes. Without the file of the votes, a graph of the same kind
@@ -14,7 +16,8 @@ import numpy as np
 import openwork as ow
 from openwork import graph
 
-# %% An edge from each voter to whom the vote is about.
+# %%
+# An edge from each voter to whom the vote is about.
 file = Path(os.environ.get("OPENWORK_DATA", "")) / "networkit" / "wiki-Vote.mtx.gz"
 if file.exists():
     A = ow.read(file).asformat("csr").with_values(1.0)
@@ -24,7 +27,8 @@ else:
     A = ow.sparse_coo_tensor(ends, np.ones(ends.shape[1]), (4000, 4000)).asformat("csr")
 print("wiki-Vote" if file.exists() else "generated", A.shape, A.nse)
 
-# %% The ranks by hand, a few lines over a product, and from the library.
+# %%
+# The ranks by hand, a few lines over a product, and from the library.
 out = A.sum(axis=1).to_numpy()
 share = np.divide(1, out, out=np.zeros_like(out), where=out > 0)
 rank = np.full(len(out), 1 / len(out))
@@ -33,7 +37,8 @@ for _ in range(100):
     rank = 0.15 / len(out) + 0.85 * (A.T @ (rank * share) + loose / len(out))
 assert np.allclose(rank, graph.pagerank(A), atol=1e-6)
 
-# %% Votes against ranks. Steps are counted from the user of the highest rank, edges taken backwards; -1
+# %%
+# Votes against ranks. Steps are counted from the user of the highest rank, edges taken backwards; -1
 # where there is no way.
 votes = A.sum(axis=0).to_numpy()
 steps = graph.bfs(A.T, rank.argmax())

@@ -1,4 +1,6 @@
-"""Cells by their genes: principal components of a sparse matrix
+"""
+Cells by their genes: principal components of a sparse matrix
+=============================================================
 
 A matrix of counts, cells by genes, of which most are 0. Each cell is scaled to the same sum, logarithms are
 taken, and the principal components are found without making the matrix dense: its mean is subtracted inside
@@ -15,7 +17,8 @@ import numpy as np
 import openwork as ow
 from openwork import linalg
 
-# %% The counts.
+# %%
+# The counts.
 file = Path(os.environ.get("OPENWORK_DATA", "")) / "singlecell" / "10x-10k-subset_X.npz"
 if file.exists():
     X = ow.read(file).asformat("csr").astype(np.float64)
@@ -30,18 +33,21 @@ print(
     f"{X.shape[0]} cells, {X.shape[1]} genes, {X.density:.1%} are not 0",
 )
 
-# %% Genes that fewer than three cells have are left out, and cells without any; sums are scaled, logarithms
+# %%
+# Genes that fewer than three cells have are left out, and cells without any; sums are scaled, logarithms
 # taken. Zeros stay zeros, and are never stored.
 X = X[:, np.flatnonzero((X > 0).sum(axis=0).to_numpy() >= 3)]
 X = X[np.flatnonzero(X.sum(axis=1).to_numpy() > 0)]
 X = np.log1p(X / X.sum(axis=1).to_numpy()[:, None] * 1e4)
 
-# %% The centred matrix would be dense. `pca` never makes it.
+# %%
+# The centred matrix would be dense. `pca` never makes it.
 found = linalg.pca(X, 6)
 assert np.allclose(found.mean, X.mean(axis=0).to_numpy())
 print("share of the variance:", np.round(found.explained_variance_ratio, 3).tolist())
 
-# %% Every third cell, coloured by one gene.
+# %%
+# Every third cell, coloured by one gene.
 figure, ax = plt.subplots(figsize=(6, 4.4))
 marker = int(abs(found.components[1]).argmax())
 points = ax.scatter(

@@ -1,4 +1,6 @@
-"""How few weights does a network need?
+"""
+How few weights does a network need?
+====================================
 
 A network that reads handwritten digits is trained, then loses more and more of its weights, the smallest
 first, and trains on for a few steps. What is left is stored without zeros. The digits are the 1,797 of 8 by 8
@@ -14,7 +16,8 @@ from sklearn.datasets import load_digits
 import openwork as ow
 from openwork.nn import prune
 
-# %% Three images in four are learned from.
+# %%
+# Three images in four are learned from.
 torch.manual_seed(0)
 pixels, digits = (torch.as_tensor(part) for part in load_digits(return_X_y=True))
 pixels, digits = (pixels / 16).float(), digits.long()
@@ -38,7 +41,8 @@ network = torch.nn.Sequential(
 )
 print(f"dense       {trained(network, 150):.1%} right")
 
-# %% The same network with a part of its weights, as single elements and as blocks of 4 by 2.
+# %%
+# The same network with a part of its weights, as single elements and as blocks of 4 by 2.
 kept = (0.5, 0.2, 0.1, 0.05, 0.02)
 curves = {}
 for form in ("csr", "bsr(2, 4)"):
@@ -49,7 +53,8 @@ for form in ("csr", "bsr(2, 4)"):
         print(f"{form:10} {part:4.0%} of the weights, {curves[form][-1]:.1%} right")
 assert curves["csr"][0] > 0.9
 
-# %% What is left of the first layer in each.
+# %%
+# What is left of the first layer in each.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
 for form, curve in curves.items():
     left.plot(kept, curve, "o-", label=form)
@@ -67,3 +72,5 @@ ow.plot.spy(ow.asarray(blocks.detach(), like="numpy"), ax=right)
 right.set_xticks([0, 32, 64])
 right.set_title("a fifth of the first layer, in blocks")
 plt.show()
+
+# sphinx_gallery_thumbnail_path = "../examples/gallery/pictures/pruned.png"

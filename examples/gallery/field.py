@@ -1,4 +1,6 @@
-"""A Gaussian field learnt from few observations
+"""
+A Gaussian field learnt from few observations
+=============================================
 
 A field that is smooth at some scale is a Gaussian process. By its precision, the inverse of its covariance, it is a sparse
 matrix on a grid (Lindgren, Rue and Lindström, 2011), and what a fit needs of it are solutions, the logarithm of its
@@ -137,3 +139,5 @@ for ax, title, values in zip(
     ax.set_title(title)
     ax.set_axis_off()
 plt.show()
+
+# sphinx_gallery_thumbnail_path = "../examples/gallery/pictures/field.png"

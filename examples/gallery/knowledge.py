@@ -1,4 +1,6 @@
-"""Facts as a tensor: what is missing from a table of medicine
+"""
+Facts as a tensor: what is missing from a table of medicine
+===========================================================
 
 A fact is a triple, such as (a virus, causes, a disease). All facts make a tensor of three dimensions with a 1
 for each. A decomposition of low rank fills in facts that are not in the table. The facts are the relations between
@@ -14,7 +16,8 @@ import numpy as np
 import openwork as ow
 from openwork.decomposition import cp_als
 
-# %% The triples, and a tenth of them hidden.
+# %%
+# The triples, and a tenth of them hidden.
 file = Path(os.environ.get("OPENWORK_DATA", "")) / "tensors" / "UMLS_train.tns.gz"
 if file.exists():
     facts = ow.read(file, format="coo").indices()
@@ -32,7 +35,8 @@ print(
     f"{X.shape}, {X.nse} known facts, {hidden.shape[1]} hidden ones",
 )
 
-# %% How well does a model of each rank tell hidden facts from triples that are none? 50% is a guess. The
+# %%
+# How well does a model of each rank tell hidden facts from triples that are none? 50% is a guess. The
 # score of a triple is a sum of products of three numbers for each component, so only the triples asked for
 # are computed.
 rng = np.random.default_rng(2)

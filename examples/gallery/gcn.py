@@ -1,4 +1,6 @@
-"""A graph network that learns from a few labels
+"""
+A graph network that learns from a few labels
+=============================================
 
 A network of papers that cite each other: four citations in five stay within a field. Of each field twenty
 papers are labelled. A graph convolutional network learns to name the field of the others, and is compared
@@ -12,7 +14,8 @@ import torch
 import openwork as ow
 from openwork.nn import GraphConv, normalized_adjacency
 
-# %% Papers, citations, and words: one word in six is of the field.
+# %%
+# Papers, citations, and words: one word in six is of the field.
 papers, fields, words = 1500, 5, 400
 rng = np.random.default_rng(0)
 field = rng.integers(0, fields, papers)
@@ -38,7 +41,8 @@ train = torch.as_tensor(
 print(f"{papers} papers, {A.nse // 2} citations, {len(train)} labels")
 
 
-# %% Two layers. The same network without citations has the identity as its graph.
+# %%
+# Two layers. The same network without citations has the identity as its graph.
 def learn(graph):
     torch.manual_seed(0)
     first, second = GraphConv(words, 16), GraphConv(16, fields)
