@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import openwork as ow
 from openwork.advice.units import bytes_of, bytes_text
 from openwork.io import write_parts
-from openwork.progress import ignore, reporting
+from openwork.progress import at_terminal, ignore
 
 BLOCK = 1 << 20
 QUARTERS = (0.57, 0.19, 0.19, 0.05)
@@ -51,7 +51,7 @@ def pagerank(A: ow.Tensor, steps: int, damping: float = 0.85) -> NDArray[np.floa
     dangling = out == 0
     scale = 1 / np.where(dangling, 1, out)
     rank = np.full(n, 1 / n)
-    with reporting(True, "PageRank") as passes:
+    with at_terminal() as passes:
         show = passes.begin("PageRank", "steps") or ignore
         for step in range(steps):
             show(step, steps)
@@ -64,7 +64,7 @@ def run(scale: int, count: int, memory: str, folder: Path, steps: int) -> NDArra
     """Generate, sort and rank; the figures are printed."""
     path = folder / "graph.ow"
     begun = time.perf_counter()
-    with reporting(True, "edges") as passes:
+    with at_terminal() as passes:
         show, blocks = passes.begin("edges") or ignore, -(-count // BLOCK)
         parts = (part for k, part in enumerate(edges(scale, count)) if show(k, blocks) is None)
         write_parts(path, parts, (1 << scale, 1 << scale), format="csc", dtype="float32", memory=memory)
