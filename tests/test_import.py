@@ -129,7 +129,8 @@ def test_dir_lists_what_is_public_and_nothing_else() -> None:
 
 NAMESPACES = (
     "advice", "compat.pydata_sparse", "compat.scipy_sparse", "dask", "decomposition", "format", "graph", "io", "io.cf",
-    "lib", "lib.stride_tricks", "linalg", "masked", "nn", "plot", "torch", "torch.optim",
+    "lib", "lib.stride_tricks", "linalg", "masked", "nn", "plot", "torch", "torch.func",
+    "torch.optim",
 )  # fmt: skip
 
 

@@ -32,7 +32,6 @@ ALLOWED = {
     "codegen/emit_float.py": "machine code of each operation of the loop IR on floats",
     "codegen/emit_integer.py": "machine code of each operation of the loop IR on integers",
     "codegen/emit_complex.py": "machine code of each operation of the loop IR on complex numbers",
-    "runtime/handed_over.py": "functions of torch.masked that ask no operand, by torch's names",
     "torch/dependence_rules.py": "operations of torch, by ATen's names, and what their results depend on",
     "tensor/lazy.py": "the reductions that fuse, with the operation that combines elements",
 }

@@ -19,7 +19,7 @@ import openwork as ow
 
 MODULES = (
     "openwork", "openwork.compat.pydata_sparse", "openwork.compat.scipy_sparse", "openwork.dask", "openwork.decomposition", "openwork.graph", "openwork.io", "openwork.lib.stride_tricks",
-    "openwork.linalg", "openwork.masked", "openwork.nn", "openwork.plot", "openwork.torch",
+    "openwork.linalg", "openwork.masked", "openwork.nn", "openwork.plot", "openwork.torch", "openwork.torch.func",
 )  # fmt: skip
 FILE = Path(__file__).with_name("signatures.txt")
 _PLACE = re.compile(r" at 0x[0-9a-f]+")
@@ -81,7 +81,7 @@ def test_nothing_public_changed_unseen(update_golden: bool) -> None:
 
 MANY = {
     "*arrays", "*arrays_and_dtypes", "*axes", "*coordinates", "*expressions", "*extents", "*operands", "*place", "*shape", "*shapes",
-    "*sizes", "explain(*args)", "evaluate(**tensors)",
+    "*sizes", "explain(*args)", "evaluate(**tensors)", "vjp(*primals)",
 }  # fmt: skip
 """Arguments of which there may be any number, all of one kind."""
 OWN = [m for m in MODULES if "compat" not in m]  # those have the signatures of SciPy and pydata/sparse

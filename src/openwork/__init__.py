@@ -49,9 +49,9 @@ from .imported import when_imported as _when_imported
 from .namespaces import hint as _hint
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
-from .runtime import handed_over as _handed_over  # noqa: F401  it waits for torch
 from .runtime.documentation import document as _document
 from .runtime.overrides import overridable, with_hints
+from .storage.buffers import at_first_tensor as _at_first_tensor
 from .tables import GRADIENTS, HOMES, OPERANDS
 
 __version__ = "0.1.0.dev0"
@@ -121,6 +121,13 @@ def _substitute() -> None:
 
 
 _dynamo.substitute = _substitute
+
+
+def _register_nodes() -> None:
+    import_module(f"{__name__}.masked.torch_nodes").register()
+
+
+_at_first_tensor.append(_register_nodes)
 
 
 def _register_frames(protocol: Any) -> None:

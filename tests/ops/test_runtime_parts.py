@@ -24,7 +24,6 @@ from openwork.runtime import (
     float_errors,
     full_sum,
     gradient_hook,
-    handed_over,
     kernel_text,
     layouts,
     leading_slice,
@@ -479,13 +478,6 @@ def test_kronecker_products_of_two_widths(library: str) -> None:
             (mixed, mixed, np.kron(y, y)),
         ):
             np.testing.assert_array_equal(ow.kron(a, b).to_numpy(), expected)
-
-
-def test_functions_that_another_version_does_not_have() -> None:
-    home = SimpleNamespace(builtin=len)
-    for name in ("absent", "builtin"):
-        handed_over._replace(home, name, lambda *args: pytest.fail("called"), name)
-    assert vars(home) == {"builtin": len}
 
 
 def test_moves_that_have_to_see_the_elements() -> None:

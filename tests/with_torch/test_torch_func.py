@@ -1,17 +1,19 @@
-"""Functions of torch.func with Tensors as arguments, as results and closed over, beside those of dense tensors."""
+"""Transforms of functions of Tensors, as arguments, results and closed over, beside those of dense tensors.
+
+Those of openwork.torch.func take all; those of torch.func take Tensors as nodes of its pytrees.
+"""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from torch import func
+from torch.utils import _pytree as pytree
 
 import openwork as ow
+from openwork.torch import func
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's, when it first has tangents
 
@@ -159,18 +161,19 @@ def test_modules_called_with_tensors() -> None:
     a, _ = make("csr")
     layer = torch.nn.Linear(5, 3, dtype=torch.float64)
     parameters = dict(layer.named_parameters())
-    close(func.functional_call(layer, parameters, (a,)), layer(BASE))
-    got = func.grad(lambda p: func.functional_call(layer, p, (a,)).square().sum())(parameters)
-    want = func.grad(lambda p: func.functional_call(layer, p, (BASE,)).square().sum())(parameters)
+    call = torch.func.functional_call
+    close(call(layer, parameters, (a,)), layer(BASE))
+    got = func.grad(lambda p: call(layer, p, (a,)).square().sum())(parameters)
+    want = func.grad(lambda p: call(layer, p, (BASE,)).square().sum())(parameters)
     close(got["weight"], want["weight"])
-    with pytest.raises(ow.UnsupportedError, match="SparseLinear"):
-        func.functional_call(layer, {**parameters, "weight": a}, (X,))
+    with pytest.raises(TypeError, match="not an instance of"):
+        call(layer, {**parameters, "weight": a}, (X,))
 
 
-def test_what_torch_func_does_not_take() -> None:
+def test_what_transforms_do_not_take() -> None:
     a, _ = make("csr")
-    with pytest.raises(ow.UnsupportedError, match=r"torch\.func\.jvp"):
-        func.linearize(lambda t: t @ X, a)
+    with pytest.raises(ow.UnsupportedError, match="inside ProxyTorchDispatchMode"):
+        torch.func.linearize(lambda t: t @ X, a)
     leaf = ow.asarray(BASE.to_sparse_csr(), grad="dense").requires_grad_()
     with pytest.raises(ow.UnsupportedError, match='grad="dense"'):
         func.grad(lambda t: t.sum())(leaf)
@@ -185,31 +188,53 @@ def test_what_torch_func_does_not_take() -> None:
         func.grad(lambda t: t @ X)(a)
 
 
-def test_functions_that_hand_over_are_torchs_objects_still() -> None:
+@pytest.mark.parametrize("spec", FORMATS)
+def test_tensors_in_torchs_own_transforms(spec: str) -> None:
+    """As nodes of pytrees: what has one number for each stored element and the fill value 0."""
+    a, _ = make(spec)
+    for f in FUNCTIONS.values():
+        own = torch.func.grad(lambda t, f=f: plain((f(t) * f(t)).sum()))(a)
+        assert own.format == a.format
+        close(own.to_dense(), func.grad(lambda t, f=f: (f(t) * f(t)).sum())(a).to_dense())
+        tangent = a.with_values(a.values * 2)
+        for got, want in zip(torch.func.jvp(f, (a,), (tangent,)), func.jvp(f, (a,), (tangent,)), strict=True):
+            close(plain(got), plain(want))
+        output, pull = torch.func.vjp(f, a)
+        close(pull(output)[0].to_dense(), func.vjp(f, a)[1](output)[0].to_dense())
+    batch = torch.stack([X, 2 * X])
+    close(torch.func.vmap(lambda t, x: t @ x, in_dims=(None, 0))(a, batch), BASE @ batch)
+    m = ow.as_masked_tensor(BASE, BASE != 0)
+    close(torch.func.grad(lambda m: (m * m).sum().filled(0).to_dense())(m).filled(0).to_dense(), 2 * BASE)
+
+
+def test_what_torchs_own_transforms_do_not_take_of_tensors() -> None:
     a, _ = make("csr")
-    assert torch.masked._ops.sum is torch.masked.sum
-    assert isinstance(torch.masked._ops.sum(a, 1), ow.MaskedTensor)
-    assert torch._functorch.apis.grad is func.grad
-    close(torch.masked._ops.sum(BASE, 1), BASE.sum(1))
+    batch = torch.stack([Y, 2 * Y])
+    for call in (
+        lambda: torch.func.jacrev(lambda t: t @ X)(a),
+        lambda: torch.func.hessian(lambda t: (t * t).sum().to_dense())(a),
+        lambda: torch.func.vmap(lambda t: t @ X)(ow.stack([a, a])),
+        lambda: torch.func.vmap(lambda y: a * y)(batch),
+        lambda: torch.func.grad(lambda t: t.sum().to_dense())(ow.asarray(BASE + 1, format="csr", fill_value=1.0)),
+    ):
+        with pytest.raises(ow.UnsupportedError, match=r"openwork\.torch\.func"):
+            call()
+    with pytest.raises(RuntimeError, match="to return a Tensor"):
+        torch.func.grad(lambda t: (t * t).sum())(a)
+    with pytest.raises(RuntimeError, match="same python structure"):
+        torch.func.jvp(lambda t: t @ X, (a,), (a.asformat("coo"),))
 
 
-@pytest.mark.slow
-def test_names_imported_before_the_first_tensor_hand_over() -> None:
-    """In a process of its own: the functions are torch's objects still, which pickles and imports find."""
-    script = """
-import pickle, torch
-from torch.autograd import gradcheck
-from torch.func import grad, vmap
-from torch.masked import mean, softmax, sum
-before = sum(torch.ones(2, 3), 1)
-import openwork as ow
-a = ow.asarray(torch.tensor([[0., 2], [3, 4]]), format="csr")
-assert isinstance(sum(a, 1), ow.MaskedTensor) and isinstance(softmax(a, 1), ow.MaskedTensor)
-assert isinstance(mean(ow.as_masked_tensor(a), 0), ow.MaskedTensor)
-assert sum is torch.masked.sum is pickle.loads(pickle.dumps(sum))
-assert torch.equal(sum(torch.ones(2, 3), 1), before)
-assert grad(lambda t: (t * t).sum())(a).to_dense().tolist() == [[0, 4], [6, 8]]
-assert gradcheck(lambda t: t * t, (a.to(torch.float64).requires_grad_(),))
-assert torch.func.vmap is vmap and vmap(torch.sin)(torch.ones(2)).shape == (2,)
-"""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
+def test_contexts_of_nodes() -> None:
+    a, _ = make("csr")
+    leaves, spec = pytree.tree_flatten([a, a.with_values(a.values * 2), ow.asarray(BASE, format="csr")])
+    assert [type(x) for x in leaves] == [torch.Tensor] * 3
+    first, second, third = spec.children()
+    assert first == second == third
+    assert hash(first.context) == hash(third.context)
+    for other in (a.asformat("csc"), ow.asarray(BASE.T, format="csr"), a * 0 + 1, a[:, :4], ow.as_masked_tensor(a), 1):
+        assert first != pytree.tree_structure(other)
+    with pytest.raises(ow.UnsupportedError, match="register_for_export"):
+        pytree.treespec_dumps(spec)
+    n = ow.asarray(BASE.numpy(), format="csr")
+    assert isinstance(pytree.tree_map(lambda x: x * 2, n).values, type(n.values))

@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         ow.UnsupportedError, lambda: torch.nn.functional.embedding(AT, A, max_norm=1.0)
     ),
     "index: axis 1 is out of bounds": (IndexError, lambda: torch.index_fill(ow.asarray(THREE), 1, AT, 2.0)),
-    "vmap: out_dims=(0, 0)": (ValueError, lambda: torch.vmap(lambda x: x, out_dims=(0, 0))(ow.asarray(CUBE, format="coo"))),
+    "vmap: out_dims=(0, 0)": (ValueError, lambda: ow.torch.func.vmap(lambda x: x, out_dims=(0, 0))(ow.asarray(CUBE, format="coo"))),
     "index_put: values of shape (1, 2, 5)": (
         ow.ShapeError, lambda: torch.index_put(A, (torch.tensor([0, 1]),), OTHER[None, :2])
     ),
@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         ow.UnsupportedError, lambda: ow.linalg.solve_triangular(torch.eye(4).double().requires_grad_(), A)
     ),
     "scatter: an index of shape (1,) and": (ow.ShapeError, lambda: torch.scatter(A, 0, AT, OTHER)),
-    "jvp: a gradient of type tuple": (ow.UnsupportedError, lambda: torch.func.jvp(lambda x: x * 2, (A,), ((A, A),))),
+    "jvp: a gradient of type tuple": (ow.UnsupportedError, lambda: ow.torch.func.jvp(lambda x: x * 2, (A,), ((A, A),))),
     "params argument given to the optimizer": (TypeError, lambda: ow.torch.optim.SGD(THREE, lr=0.1)),
     "a product over a semiring, of extents too large": (
         ow.UnsupportedError, lambda: ow.einsum("ij,kj->ik", HUGE.requires_grad_(), HUGE, semiring="min_plus")
@@ -144,8 +144,8 @@ def test_random_numbers_of_a_vmap() -> None:
     """The same for every item, or others."""
     ones = ow.asarray(torch.ones(3, 4, 5), format="coo")
     torch.manual_seed(0)
-    same = torch.vmap(lambda a: a * torch.rand(1), randomness="same")(ones).to_dense()
-    different = torch.vmap(lambda a: a * torch.rand(1), randomness="different")(ones).to_dense()
+    same = ow.torch.func.vmap(lambda a: a * torch.rand(1), randomness="same")(ones).to_dense()
+    different = ow.torch.func.vmap(lambda a: a * torch.rand(1), randomness="different")(ones).to_dense()
     assert (same == same[0, 0, 0]).all()
     assert len(different.unique()) == 3
 

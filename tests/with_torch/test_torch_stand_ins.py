@@ -245,13 +245,6 @@ def test_values_of_their_own() -> None:
         traced_calls.with_values(A, A.values[:-1])
 
 
-def test_functions_of_torch_masked() -> None:
-    assert torch._dynamo.trace_rules  # the tracer is loaded, as it is where it asks for the stand-in
-    stand_in = traced_calls.of_torch_masked("sum", torch.masked.sum.__wrapped__)
-    for x, mask in ((DENSE, MASK), (A, MASK), (DENSE, sparse(MASK)), (M, None), (DENSE, None)):
-        agree(stand_in(x, 1, mask=mask), torch.masked.sum(x, 1, mask=mask))
-
-
 def test_a_layer_of_a_sparse_x() -> None:
     s, x = A.mT.asformat("csr")._raw_storage, sparse(LEFT * (LEFT > 0))
     got = traced.sparse_linear((s.format, s.shape, s.pos, s.crd), s.values, x)
@@ -285,7 +278,7 @@ def test_attention(mask: ow.Tensor, lead: tuple[int, ...]) -> None:
 
 def test_a_node_that_names_no_dtype_is_refused() -> None:
     """Contexts of pytrees are read from files of exported programs."""
-    node = traced_pytree._flatten(A)[1]
+    node = traced_calls.node_of(A)[1]
     text = traced_pytree._dumped(node)
     assert traced_pytree._loaded(text) == node
     with pytest.raises(ow.DTypeError, match=r"torch\.load"):

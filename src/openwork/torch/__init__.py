@@ -29,7 +29,7 @@ from ..runtime.documentation import document_all as _document_all
 from ..storage import storage
 from ..tensor import tensor
 from ..tensor.tensor import Tensor
-from . import optim
+from . import func, optim
 from .compiled.traced_pytree import register_for_export
 from .dense_gradient import tensor as dense_gradient
 from .functions.autograd import gradcheck, gradgradcheck
@@ -37,8 +37,8 @@ from .gradients.rows import linear, rows_matmul
 from .jacobians import JacobianPlan, hessian, hessian_plan, jacobian, jacobian_plan
 
 __all__ = [
-    "JacobianPlan", "gradcheck", "gradgradcheck", "hessian", "hessian_plan", "jacobian", "jacobian_plan", "linear",
-    "optim", "register_for_export", "rows_matmul",
+    "JacobianPlan", "func", "gradcheck", "gradgradcheck", "hessian", "hessian_plan", "jacobian", "jacobian_plan",
+    "linear", "optim", "register_for_export", "rows_matmul",
 ]  # fmt: skip
 
 __getattr__ = _absent(__name__, __all__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from .dense_gradient import tensor as dense_gradient
 from .functions import call as functions
-from .functions import checkpoints, methods, transforms
+from .functions import methods
 from .functions.autocast_traced import autocast
 from .gradients import (
     assignment,
@@ -28,7 +28,7 @@ from .gradients import (
 )
 from .prepared import spgemm as prepared_spgemm
 
-__all__ = ["RULES", "checkpoints"]
+__all__ = ["RULES"]
 
 RULES: dict[str, Callable[..., Any]] = {
     "alone": products.alone,
@@ -73,7 +73,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "solve": solvers.solve,
     "solve_triangular": solvers.solve_triangular,
     "total": reductions.total,
-    "transform": transforms.transform,
     "transformed": batched.transformed,
     "torch_function": functions.call,
     "torch_method": methods.method,

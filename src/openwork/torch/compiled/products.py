@@ -25,7 +25,6 @@ from ...masked.protocols import Protocols
 from ...masked.tensor import MaskedTensor
 from ...ops.products import matmul as products
 from ...runtime import gradient_hook
-from ...runtime.handed_over import HANDED_OVER, TRANSFORMS
 from ...runtime.operation import block
 from ...storage.buffers import torch_dtype
 from ...storage.invariants import check_layout
@@ -178,13 +177,6 @@ def _stand_in(register: Any) -> None:
         _set(getattr(namespace, name), MEMBERS.get(name) or traced_calls.function(f"{package}.{name}"))
     for name in masked_functions.__all__:
         _set(getattr(masked_functions, name), traced_calls.function(f"{package}.masked.{name}"))
-    for module, name in HANDED_OVER:
-        if module == "torch.masked":
-            handing_over = getattr(torch.masked, name)
-            _set(handing_over, traced_calls.of_torch_masked(name, handing_over.__wrapped__))
-    for module, name in TRANSFORMS:
-        if module == "torch.func":
-            _set(getattr(torch.func, name), getattr(torch.func, name).__wrapped__)
     for name in ATTRIBUTES:
         attributes[block(name).function] = traced_calls.function(f":{name}")
     for cls in (*Tensor.__mro__, *MaskedTensor.__mro__):

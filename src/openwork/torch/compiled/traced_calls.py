@@ -7,7 +7,6 @@ breaks it there, and the call is made as it is: results that are no tensors, ran
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -26,9 +25,10 @@ __all__ = [
     "call",
     "function",
     "getattr_of",
+    "node_of",
     "of_torch",
-    "of_torch_masked",
     "tensor",
+    "tensor_of",
     "with_values",
 ]
 
@@ -67,6 +67,18 @@ def _node(x: Any, buffers: Buffers, recorded: list[int]) -> Any:
     if type(x) is list:
         return "list", tuple([_node(part, buffers, recorded) for part in x])
     return "constant", x
+
+
+def node_of(t: Any) -> tuple[Buffers, Any]:
+    """The buffers of a Tensor or masked tensor, and its node."""
+    buffers: Buffers = []
+    node = _node(t, buffers, [])
+    return buffers, node
+
+
+def tensor_of(buffers: Buffers, node: Any) -> Any:
+    """The reverse of `node_of`."""
+    return _result(node, buffers, [])
 
 
 def _place(b: torch.Tensor, buffers: Buffers, recorded: list[int]) -> int:
@@ -150,24 +162,6 @@ def _stand_in(*args: Any, **kwargs: Any) -> Any:
 def function(name: str) -> Callable[..., Any]:
     """The stand-in of a function of the namespace, "openwork.sum", or ".sum" of a method, ":T" of an attribute."""
     return _named(_stand_in, name)
-
-
-def _of_torch_masked(*args: Any, **kwargs: Any) -> Any:
-    if any(isinstance(x, Tensor | MaskedTensor) for x in (*args, *kwargs.values())):
-        return call("openwork.masked.NAME", args, kwargs)
-    return _THEIRS["NAME"](*args, **kwargs)
-
-
-def of_torch_masked(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """The stand-in of a function of torch.masked, which hands over to ours: `runtime.handed_over`."""
-    _THEIRS[name] = theirs
-    rules: Any = sys.modules["torch._dynamo.trace_rules"]
-    rules._allowed_callable_ids.add(id(theirs))  # its rule is of the object that hands over, not of this code
-    return _named(_of_torch_masked, name)
-
-
-_THEIRS: dict[str, Callable[..., Any]] = {}
-"""torch's own functions of torch.masked."""
 
 
 def _named(function: Any, name: str) -> Callable[..., Any]:

@@ -1,7 +1,6 @@
-"""Tensors and masked tensors as nodes of torch's pytrees -> arguments and results of programs of `torch.export`.
+"""Programs of `torch.export` that take and give Tensors and masked tensors: all buffers are leaves of torch's pytrees.
 
-The leaves are the buffers, pos and crd by level and then the values; the context is the node of `traced_calls`: format,
-shape, fill value. Not so by default: `tree_map` of such a node is of coordinates too.
+pos and crd by level and then the values; the context is the node of `traced_calls`: format, shape, fill value.
 """
 
 from __future__ import annotations
@@ -9,30 +8,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import torch
-from torch.utils import _pytree as pytree
-
-from ...masked.tensor import MaskedTensor
+from ...masked import torch_nodes
 from ...storage.buffers import scalar_name, torch_dtype
-from ...tensor.tensor import Tensor
-from .traced_calls import _node, _result
+from .traced_calls import node_of, tensor_of
 
 __all__ = ["register_for_export"]
-
-
-def _flatten(t: Any) -> tuple[list[Any], Any]:
-    buffers: list[torch.Tensor] = []
-    node = _node(t, buffers, [])
-    return buffers, node
-
-
-def _flatten_with_keys(t: Any) -> tuple[list[Any], Any]:
-    buffers, node = _flatten(t)
-    return [(pytree.SequenceKey(k), b) for k, b in enumerate(buffers)], node
-
-
-def _unflatten(buffers: Any, node: Any) -> Any:
-    return _result(node, list(buffers), [])
 
 
 def _dumped(node: Any) -> str:
@@ -58,8 +38,9 @@ def _tensor_node(node: list[Any]) -> Any:
 def register_for_export() -> None:
     """Let programs of `torch.export` take and give Tensors and masked tensors, over torch buffers, from now on.
 
-    They are nodes of torch's pytrees then, in this process, whose leaves are their buffers: functions of
-    `torch.utils._pytree` such as `tree_map` see coordinates too. Call it where programs are exported, loaded and run.
+    As nodes of torch's pytrees they have all their buffers as leaves then, in this process, where it was the values:
+    functions of `torch.utils._pytree` such as `tree_map` see coordinates too, and torch.func's own transforms refuse
+    them (those of `openwork.torch.func` do not). Call it where programs are exported, loaded and run.
 
     Cost: O(1).
     See also: with_values.
@@ -69,12 +50,4 @@ def register_for_export() -> None:
     >>> import openwork.torch
     >>> openwork.torch.register_for_export()  # doctest: +SKIP
     """
-    for kind in (Tensor, MaskedTensor):
-        if kind not in pytree.SUPPORTED_NODES:
-            pytree.register_pytree_node(
-                kind, _flatten, _unflatten,
-                serialized_type_name=f"openwork.{kind.__name__}",
-                to_dumpable_context=_dumped,
-                from_dumpable_context=_loaded,
-                flatten_with_keys_fn=_flatten_with_keys,
-            )  # fmt: skip
+    torch_nodes.all_buffers = torch_nodes.AllBuffers(node_of, tensor_of, _dumped, _loaded)

@@ -132,8 +132,6 @@ def gradcheck(
 ) -> bool:  # fmt: skip
     """`torch.autograd.gradcheck` of a function that takes and gives Tensors: at their stored elements.
 
-    torch's function is this one where an input is a Tensor or a masked tensor.
-
     inputs : Tensors, masked tensors, torch tensors and whatever else the function takes, in a tuple
     eps, atol, rtol : of `torch.autograd.gradcheck`
 
