@@ -443,11 +443,16 @@ SLICE_SMALL = _tuned(
     "some microseconds of work",
 )  # fmt: skip
 SLICE_SMALL_ROWS = _tuned(1 << 10, "rows", "that are taken, up to which the same holds", "some microseconds of work")
-MOVES_KEPT = _tuned(
-    1 << 13, "values", "of a tensor and of what is selected from it, up to which the places are kept",
-    "200 us of kernels of a selection; 64 kept ones take some megabytes",
+MOVES_LITTLE = _tuned(
+    1 << 15, "elements", "of a selection, a conversion or a join, up to which it is one launch of one thread",
+    "set with the code",
 )  # fmt: skip
-MOVES_LISTED = _tuned(16, "entries", "of a list or an array by which places are kept", "set with the code")
+MOVES_KEPT = _tuned(
+    1 << 13, "values", "of a tensor up to which a structure keeps where they are reduced or multiplied to",
+    "64 kept ones take some megabytes",
+)  # fmt: skip
+MOVES_LISTED = _tuned(16, "entries", "of a list or an array that is part of a statement", "set with the code")
+MOVES_DIGIT = _tuned(11, "bits", "that a pass of the radix sort of little data takes at most", "16 KiB of counters")
 FILLS_PASSED = _tuned(
     3, "operands", "up to which fill values are arguments of a kernel, as every set of them is compared",
     "8 sets of operands",

@@ -276,7 +276,7 @@ def test_plans_are_bounded() -> None:
     a = ow.asarray(X, format="csr")
     for n in range(300, 380):  # one kernel serves them
         a @ np.ones((8, n))
-    assert len(a._storage.plans.products) <= 64
+    assert len(a._storage.structure.programs) <= 64
     assert isinstance(ow.cache_info()["plans"], int)
 
 

@@ -18,7 +18,7 @@ from ..runtime.conversion.convert import convert
 from ..runtime.conversion.remap import Program, canonical, on_host, remap
 from ..runtime.formats import promises_less, resolve_format
 from ..runtime.gradient_hook import differentiable
-from ..runtime.prepared_moves import learn, recall
+from ..runtime.moves import Moved, moved
 from ..storage.buffers import as_array, flat, scalar_of, to_numpy
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -28,6 +28,7 @@ __all__ = [
     "dense_array",
     "fits",
     "from_dense_array",
+    "little_format",
     "named_family",
     "remap_one",
     "sum_at_origin",
@@ -56,6 +57,14 @@ def _to_format(s: Storage, target: Format) -> Storage:
     if s.format == target or promises_less(target, s.format):
         return s.with_format(target)
     return convert(s, target)
+
+
+def little_format(like: Format, shape: tuple[int, ...], format: object = None) -> Format | None:
+    """The format that `to_result_format` gives, where it is one whatever the number of elements; else None."""
+    if format is not None:
+        return resolve_format(format, len(shape), like)
+    target = canonical(like) if like.ndim == len(shape) else named_family(like, len(shape))
+    return target if fits(target, shape, 0) else None
 
 
 def _candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Format]:
@@ -151,15 +160,18 @@ def remap_one(
     program = Program()
     write(program)
     by_values = program.arrays or any("a_vals" in step for step in program.steps)
-    key = None if by_values else (operation, extents, format, program.remap, *program.words.values())
-    gather = None if key is None else recall(s, key)
-    if gather is not None:
-        return Tensor._from_storage(gather(s))
-    result: Tensor = _remap_one(t, extents, operation, write, host, format)
-    if key is not None:
-        arguments = (extents, operation, write, host, format)
-        learn(s, key, result._storage, lambda numbers: _remap_one(Tensor._from_storage(numbers), *arguments)._storage)
-    return result
+    if not by_values:
+        statement = (operation, extents, format, program.remap, *program.words.values())
+        little = moved((s,), statement, lambda: _moved(s, program, extents, format))
+        if little is not None:
+            return Tensor._from_storage(little)
+    return _remap_one(t, extents, operation, write, host, format)
+
+
+def _moved(s: Storage, program: Program, shape: tuple[int, ...], format: object) -> Moved | None:
+    """A remap as a move."""
+    target = little_format(s.format, shape, format)
+    return None if target is None else Moved((program,), shape, target)
 
 
 @differentiable(lambda t, *_: (t.values,))

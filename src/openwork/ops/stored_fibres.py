@@ -25,8 +25,8 @@ from ..runtime import trace
 from ..runtime.conversion.convert import convert
 from ..runtime.conversion.remap import has_gaps
 from ..runtime.outer_ranges import outer_ranges, ranges_of
-from ..runtime.prepared_moves import is_plain, learn, recall
 from ..storage.buffers import as_array, flat, length, numpy_dtype, scalar_of, to_numpy
+from ..storage.recorded import is_plain
 from ..storage.scalars import python_scalar
 from ..storage.storage import LARGEST, Storage
 from ..storage.structure import Structure, keep
@@ -209,13 +209,7 @@ class SparseReduction:
             values = values[as_array(stored, like=values)]
             return from_fibre_values(values, [c[stored] for c in p.crd], p.extents, p.places, fill, p.target)
         s = Storage.over(p.structure, scalar_of(values), fill, flat(values))
-        gather = recall(s, _IN_FORMAT)
-        if gather is not None:
-            return Tensor._from_storage(gather(s))
-        result = in_format(s, p.target)
-        if p.rows is not None:
-            learn(s, _IN_FORMAT, result, lambda numbers: in_format(numbers, p.target))
-        return Tensor._from_storage(result)
+        return Tensor._from_storage(in_format(s, p.target))
 
 
 def sparse_reduction(
@@ -253,10 +247,6 @@ def sparse_reduction(
     if keeps:
         keep(s.plans.reductions, key, known)
     return SparseReduction(fibres.rows, known)
-
-
-_IN_FORMAT = "result of fibres"
-"""The key of the gather from the values of fibres to those of the result."""
 
 
 def reduced_fibres(

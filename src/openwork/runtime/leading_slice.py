@@ -26,12 +26,9 @@ from ..storage.buffers import Array, address, as_array, empty, length, numpy_dty
 from ..storage.recorded import of_recording
 from ..storage.specified import Ints
 from ..storage.storage import Storage
-from ..storage.structure import Structure
-from ..storage.watch import kept
 from . import trace
 from .conversion.conversion_kernels import Prepared, Words, call, prepared
 from .conversion.ranges import Ranges
-from .prepared_moves import Gather
 
 __all__ = [
     "FEW", "FEW_ROWS", "RowGather", "diagonal_block", "drop_outer", "is_rows", "join_outer", "outer_block", "outer_dim",
@@ -352,8 +349,8 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
     return result
 
 
-def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
-    """The elements at single coordinates of a matrix, as a gather; None where rows cannot be searched by bisection."""
+def pick(s: Storage, at: Mapping[int, Ints]) -> Storage | None:
+    """The elements at single coordinates of a matrix; None where rows cannot be searched by bisection."""
     d = outer_dim(s.format)
     if d is None or len(s.shape) != 2 or not is_rows(s.format) or s.format.nlevels != 2:
         return None
@@ -378,8 +375,11 @@ def pick(s: Storage, at: Mapping[int, Ints]) -> Gather | None:
     keep = np.flatnonzero(places >= 0)
     crd = as_array(keep.astype(np.int32 if index == "i32" else np.int64), like=s.crd[1])
     pos = as_array(np.array([0, len(keep)], to_numpy(crd).dtype), like=crd)
-    structure = Structure((len(rows),), parse("coo", 1), (kept(pos),), (kept(crd),))
-    return Gather(structure, as_array(places[keep], like=s.values))
+    places = places[keep]
+    values = (
+        s.values[places] if type(s.values) is np.ndarray else s.values.index_select(0, as_array(places, like=s.values))
+    )
+    return Storage((len(rows),), parse("coo", 1), s.scalar, s.fill_value, (pos,), (crd,), values)
 
 
 def _even_cuts(ends: np.ndarray[Any, Any], parts: int) -> Sequence[int]:

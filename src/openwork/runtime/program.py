@@ -28,7 +28,7 @@ from .private_accumulators import PrivateAccumulators, has_long_run, parts_for
 from .split_rows import LongRows, with_short_rows
 from .strided import LINE, Strided, contiguous_along, new_output, on_lines, strided
 
-__all__ = ["Program", "ShapedPlan", "laid_out"]
+__all__ = ["Program", "ShapedPlan", "laid_out", "memory_of"]
 
 PARALLEL_WORK = tuning.PRODUCT_PARALLEL
 LONG_WORK = tuning.PRODUCT_WAVE
@@ -150,7 +150,7 @@ class ShapedPlan:
             memory.append(view.owner)
         memory.append(out)
         if type(out) is not np.ndarray:
-            memory = _memory_of(memory)
+            memory = memory_of(memory)
         work = storage.values.shape[0] * self.work
         launch = self.records[work > SHORT]  # type: ignore[index]
         if code := self.start(launch, tuple(memory), *(self.range or outer_range(storage))):  # type: ignore[misc]
@@ -267,7 +267,7 @@ class Program:
             if type(out) is np.ndarray:
                 memory: tuple[Any, ...] = (*self.fixed, *operands, out)
             else:
-                memory = tuple(_memory_of((*self.fixed, *operands, out)))
+                memory = tuple(memory_of((*self.fixed, *operands, out)))
             if code := self.start(self.record, memory, *self.range):
                 executable.fail(code)
             return
@@ -289,7 +289,7 @@ class Program:
             launch(executable, words, self.bounds, shaped.plan.schedule.parallel)
 
 
-def _memory_of(buffers: Iterable[Array]) -> list[Any]:
+def memory_of(buffers: Iterable[Array]) -> list[Any]:
     """Buffers for a launch, of which was asked already whether torch records them: arrays, and addresses of tensors."""
     try:
         return [x.data_ptr() if type(x) in PLAIN_TENSORS and x.is_cpu else _pointer(x) for x in buffers]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .storage import Storage
 
 __all__ = [
-    "bare", "has_memory", "in_transform", "is_batched", "is_dual", "is_recorded", "is_transformed", "of_recording",
-    "outside", "refuse_recorded", "refuse_tracer", "structure_of", "with_memory",
+    "bare", "has_memory", "in_transform", "is_batched", "is_dual", "is_plain", "is_recorded", "is_transformed",
+    "of_recording", "outside", "refuse_recorded", "refuse_tracer", "structure_of", "with_memory",
 ]  # fmt: skip
 
 
@@ -61,6 +61,16 @@ def is_dual(x: Any) -> bool:
     if x.layout is not torch.strided:
         return False  # torch gives sparse tensors none, and refuses to look
     return forward.unpack_dual(x).tangent is not None
+
+
+def is_plain(x: Any) -> bool:
+    """Whether a buffer is one of memory, and what is made of it now may be kept: not in a transform of torch's."""
+    if isinstance(x, np.ndarray):
+        return True
+    torch = sys.modules["torch"]
+    if torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or is_transformed(x) or is_dual(x):
+        return False
+    return torch._C._functorch.maybe_current_level() is None
 
 
 def in_transform() -> bool:

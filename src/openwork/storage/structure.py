@@ -31,27 +31,19 @@ _numbers = itertools.count()
 class Plans:
     """Prepared calls for storages of one structure, scalar type, library and fill value; a slot for each kind of call.
 
-    products : launches of statements with dense operands, by statement, shapes, strides and types
     contractions : products with a sparse matrix, by the number of its plans
     reductions : launches whose one dense operand is their result, by operator, axes and type
-    conversions : by target format or stage
     indexing : by kind of selection
-    moves : gathers of selections and conversions, by these, see `runtime.prepared_moves`
     facts : counts and properties, by name
 
     number : is never given again, so that a key of another structure's slot is this one's for ever, and keeps nothing
         alive
     """
 
-    __slots__ = (
-        "contractions", "conversions", "facts", "indexing", "moves", "number", "products", "reductions",
-    )  # fmt: skip
-    products: dict[Hashable, Any]
+    __slots__ = ("contractions", "facts", "indexing", "number", "reductions")
     contractions: dict[Hashable, Any]
     reductions: dict[Hashable, Any]
-    conversions: dict[Hashable, Any]
     indexing: dict[Hashable, Any]
-    moves: dict[Hashable, Any]
     facts: dict[Hashable, Any]
 
     def __init__(self) -> None:

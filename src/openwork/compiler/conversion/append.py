@@ -28,7 +28,9 @@ from .level_runs import Kind, Run, runs
 from .ranged import bind_range_number
 from .stream import Element, Stream, extents_of
 
-__all__ = ["STATUS_SLOTS", "STATUS_UNIQUE", "Pass", "append_kernel", "by_ranges", "locate"]
+__all__ = [
+    "STATUS_SLOTS", "STATUS_UNIQUE", "Pass", "append_kernel", "append_whole", "by_ranges", "holds_whole", "locate",
+]  # fmt: skip
 
 STATUS_SLOTS = 100
 """+ level: more elements than slots at parent `sizes[0]`"""
@@ -82,6 +84,34 @@ def append_kernel(
     top = builder.top
     spans = intervals(top, "b", target.format, extents)
     _Append(builder, target, spans, task, unique, keep, assembled).emit(top, stream)
+    return builder.kernel()
+
+
+def holds_whole(target: Format) -> bool:
+    """Whether `append_whole` assembles the format: ordered levels, located ones first, and compressed chains below."""
+    parts, levels = runs(target), target.levels
+    chains = [run for run in parts if run.kind is Kind.CHAIN]
+    if not chains or len(parts) - len(chains) > (parts[0].kind is Kind.LOCATED):
+        return False
+    for run in chains:
+        if not levels[run.first].format.is_compressed or any(levels[at].format.unique for at in run.levels[:-1]):
+            return False
+    return target.is_ordered and not target.batch_ndim and not any(x.format.is_bitmap for x in levels)
+
+
+def append_whole(name: str, stream: Stream, target: Operand, *, keep: bool) -> Kernel:
+    """The kernel that assembles a target of `holds_whole` in one launch, from elements that are distinct, or, with
+    `keep`, stay apart.
+
+    The buffers have room for all elements, pos is zeroed. sizes[r] is then the number of positions of run r.
+    """
+    assert target.format is not None
+    builder = Builder(name)
+    top = builder.top
+    spans = intervals(top, "b", target.format, extents_of(builder, len(target.format.dims)))
+    append = _Append(builder, target, spans, Pass.FILL, not keep, keep, None)
+    append.emit(top, stream)
+    append.close(top)
     return builder.kernel()
 
 
@@ -157,6 +187,23 @@ class _Append:
                 top.store(self.sizes, const(number), end)
             elif run.first == 0 and self._pos_at(run) is not None:
                 top.store(self._pos(run), const(1), end)
+
+    def close(self, top: Block) -> None:
+        """Complete pos at parents without children, and count the positions of chains."""
+        parents: Expr = const(1)
+        for number, run in enumerate(self.runs):
+            if run.kind is not Kind.CHAIN:
+                for at in run.levels:
+                    parents = fold("mul", parents, self.spans[at].size)
+                continue
+            q = self.states[run].q
+            top.store(self.sizes, const(number), fold("add", q, const(1)))
+            if number and self.runs[number - 1].kind is not Kind.CHAIN:
+                top.run(
+                    "end: i64 = 0\nfor p in range(0, parents):\n    end = max(end, pos[p + 1])\n    pos[p + 1] = end",
+                    parents=parents, pos=self._pos(run),
+                )  # fmt: skip
+            parents = top.let("parents", fold("add", q, const(1)))
 
     def _state(self, top: Block, run: Run) -> _State:
         def mut(base: str) -> Var:
@@ -264,6 +311,9 @@ class _Append:
         out = self.builder.buffer("b_vals", self.target.scalar, mutable=True)
         if self.task is Pass.CLEAR:
             block.store(out, position, const(0, self.target.scalar))
+            return
+        if element.value is not None:
+            block.store(out, position, element.value)
             return
         names = {
             "out": out,

@@ -1,4 +1,4 @@
-"""Sources of a conversion's elements: the walk of a tensor, or sorted keys; each emits a loop around a sink."""
+"""Sources of a conversion's elements: walks of tensors, or sorted keys; each emits a loop around a sink."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from ...format.format import Format
 from ...ir.loop import Expr, Var
 from ...ir.ops import const, op
 from ...ir.types import I64
-from ..build import Block, Builder
+from ..build import Block, Builder, Name
 from ..intervals import Interval, coordinate_of
 from ..operand import Operand
+from ..remap import Remap, nested
 from ..walk import Place, walk
 
-__all__ = ["Element", "Sink", "Sorted", "Stream", "Walked", "dimension_of_last", "extents_of"]
+__all__ = [
+    "Element", "Ordered", "Remapped", "Sink", "Sorted", "Stream", "Walked", "dimension_of_last", "extents_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element: its coordinates on the target's levels, and its index in the source's values."""
+    """One element: its coordinates on the target's levels, and its index in the source's values, or its value."""
 
     coordinates: tuple[Expr, ...]
     leaf: Expr
     dims: tuple[Expr, ...] = ()
+    value: Expr | None = None
 
 
 Sink = Callable[[Block, Element], None]
@@ -153,4 +157,119 @@ class Sorted:
         block.run(f"for e in range(0, count):\n    x = order[e]\n    {load_key}\n    BODY", BODY=body)
 
 
-Stream = Walked | Sorted
+@dataclass(frozen=True, slots=True)
+class Remapped:
+    """The elements of several tensors at new coordinates, one tensor after the other.
+
+    Tensor k is `a{k}`: its buffers `a{k}_pos0` and so on, its extents `a{k}_m0`, ..., the parameters of its remap
+    `a{k}_k0` and `a{k}_v0`.
+    """
+
+    parts: tuple[tuple[Operand, Remap], ...]
+
+    def emit(self, block: Block, target: Format, intervals: Sequence[Interval], sink: Sink) -> None:
+        for number, (source, remap) in enumerate(self.parts):
+            _emit_remapped(block, f"a{number}", source, remap, target, sink)
+
+
+def _emit_remapped(block: Block, name: str, source: Operand, remap: Remap, target: Format, sink: Sink) -> None:
+    builder = block.builder
+    assert source.format is not None
+    values = builder.buffer(f"{name}_vals", source.scalar)
+    names: dict[str, Name] = {"a_vals": values}
+    names |= {k: builder.scalar(f"{name}_{k}") for k in remap.scalars}
+    for v, scalar in remap.buffers:
+        names[v] = builder.buffer(f"{name}_{v}", scalar, wide=scalar in ("i32", "i64"))
+    text = nested((*remap.steps, "EMIT"))
+
+    def leaf(inner: Block, point: Place) -> None:
+        def emit(at: Block) -> None:
+            dims = tuple(at.let("x", at.expr(c)) for c in remap.coordinates)
+            coordinates = tuple(at.let("t", coordinate_of(level.expression, dims)) for level in target.levels)
+            sink(at, Element(coordinates, point.leaf, dims, values.read(point.leaf)))
+
+        places: dict[str, Name] = {f"x{d}": x for d, x in enumerate(point.at)}
+        inner.run(text, EMIT=emit, leaf=point.leaf, **places, **names)
+
+    walk(block, name, source, tuple(builder.scalar(f"{name}_m{d}") for d in range(source.format.ndim)), leaf)
+
+
+_COLLECT = """
+key_a[found] = key
+at_a[found] = found
+in_order = in_order and last <= key
+last = key
+held[found] = value
+"""
+
+_SORT = """
+shift: i64 = 0
+while in_order == False and shift < bits:
+    for d in range(0, 1 << digit):
+        ends[d] = 0
+    for e in range(0, found):
+        ends[(key_a[e] >> shift) & mask] += 1
+    total: i64 = 0
+    for d in range(0, 1 << digit):
+        total += ends[d]
+        ends[d] = total - ends[d]
+    for e in range(0, found):
+        k = key_a[e]
+        d = (k >> shift) & mask
+        at = ends[d]
+        ends[d] = at + 1
+        key_b[at] = k
+        at_b[at] = at_a[e]
+    for e in range(0, found):
+        key_a[e] = key_b[e]
+        at_a[e] = at_b[e]
+    shift += digit
+for e in range(0, found):
+    origin = at_a[e]
+    BODY
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The elements of a stream, at most `room`, sorted by their coordinates on the first `count` levels; stable.
+
+    They are held in the kernel's memory, and sorted by radix where they do not come in order. Parameters `shift{l}` say
+    where level l's coordinate lies in the key of `bits` bits, of which `digit` are sorted by at a time.
+    """
+
+    stream: Remapped
+    count: int
+
+    def emit(self, block: Block, target: Format, intervals: Sequence[Interval], sink: Sink) -> None:
+        builder, levels = block.builder, range(target.nlevels)
+        builder.scalar("room")
+        builder.scalar("bits")
+        builder.scalar("digit")
+        for buffer in ("key_a", "key_b", "at_a", "at_b", *(f"held{level}" for level in levels)):
+            block.run(f"{buffer}: i64[room] = empty")
+        block.run(
+            "held: T[room] = empty\nends: i64[1 << digit] = empty\nmask = (1 << digit) - 1",
+            T=self.stream.parts[0][0].scalar,
+        )
+        block.run("found: i64 = 0\nlast: i64 = -1\nin_order: bool = True")
+
+        def collect(inner: Block, element: Element) -> None:
+            names: dict[str, Name] = {f"c{level}": c for level, c in enumerate(element.coordinates)}
+            names |= {f"lo{level}": intervals[level].lo for level in levels}
+            names |= {f"shift{level}": builder.scalar(f"shift{level}") for level in range(self.count)}
+            key = " | ".join(f"((c{level} - lo{level}) << shift{level})" for level in range(self.count))
+            held = "".join(f"held{level}[found] = c{level}\n" for level in levels)
+            assert element.value is not None
+            inner.run(f"key = {key}\n{_COLLECT}{held}found += 1", value=element.value, **names)
+
+        self.stream.emit(block, target, intervals, collect)
+
+        def body(inner: Block) -> None:
+            coordinates = tuple(inner.let("c", inner.expr(f"held{level}[origin]")) for level in levels)
+            sink(inner, Element(coordinates, inner.expr("origin"), (), inner.expr("held[origin]")))
+
+        block.run(_SORT, BODY=body)
+
+
+Stream = Walked | Sorted | Remapped | Ordered

@@ -30,15 +30,15 @@ from ...runtime.leading_slice import (
 )
 from ...runtime.library_errors import sized
 from ...runtime.locate import ABSENT, SEVERAL, locator
+from ...runtime.moves import LITTLE, Moved, key_of, moved
 from ...runtime.outer_ranges import ranges_of, slice_range
 from ...runtime.overrides import answering
-from ...runtime.prepared_moves import key_part, learn, recall
 from ...storage.buffers import is_torch, length, to_numpy
 from ...storage.iso import alive, has_one_value, spread
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from ...tensor.tensor import Tensor
-from ..result_format import ROOM, dense_array, from_dense_array, sum_at_origin, to_result_format
+from ..result_format import ROOM, dense_array, from_dense_array, little_format, sum_at_origin, to_result_format
 from .batches import batch_slices
 from .key_join import look_up
 from .keys import Axis, Group, Ints, Selection, Span, select, split_off
@@ -86,15 +86,49 @@ def index(t: Tensor, key: Any) -> Tensor:
             prepared_result = None
         if prepared_result is not None:
             return Tensor._from_storage(prepared_result)
-    slot = key_part(key)
-    if slot is None:
-        return _index(t, key)
-    gather = recall(s, slot)
-    if gather is not None:
-        return Tensor._from_storage(gather(s))
-    result = _index(t, key)
-    learn(s, slot, result._storage, lambda numbers: _index(Tensor._from_storage(numbers), key)._storage)
-    return result
+    named = key_of(key)
+    if named is not None:
+        little = moved((s,), ("index", named), lambda: _moved(s, select(key, s.shape)))
+    else:
+        little = _moved_by_arrays(s, key) if key_type is tuple else None
+    return _index(t, key) if little is None else Tensor._from_storage(little)
+
+
+def _moved_by_arrays(s: Storage, key: tuple[Any, ...]) -> Storage | None:
+    """A selection by index arrays of a tensor of little data, by one launch whose arguments they are."""
+    if length(s.values) > LITTLE or s.format.is_dense or not all(type(k) in _BESIDE_ARRAYS for k in key):
+        return None
+    selection = select(key, s.shape)
+    format = little_format(s.format, selection.shape) if selection.has_arrays and selection.axes else None
+    if format is None:
+        return None
+    program = Program()
+    write_selection(program, selection, s)
+    words = tuple(program.words[name] for name in program.scalars)
+    order = (*program.rises.items(), "last", *program.rises_last.items())
+    statement = ("index arrays", program.remap, words, order, program.most, selection.shape)
+    return moved((s,), statement, lambda: Moved((program,), selection.shape, format), program.arrays)
+
+
+_BESIDE_ARRAYS = frozenset({int, slice, list, np.ndarray, type(None), type(Ellipsis)})
+
+
+def _moved(s: Storage, selection: Selection) -> Moved | None:
+    """A selection as a move; None where it shares the storage's memory, copies rows, or is one element."""
+    d = outer_dim(s.format)
+    if selection.has_arrays and outermost_coordinates(selection, d, s.shape, length(s.values)) is not None:
+        return None
+    whole_beside = not selection.has_arrays and all(
+        span.covers(s.shape[k]) for k, span in selection.spans.items() if k != d
+    )
+    if not selection.axes or (whole_beside and set(selection.integers) <= {d}):
+        return None
+    format = little_format(s.format, selection.shape)
+    if format is None:
+        return None
+    program = Program()
+    write_selection(program, selection, s)
+    return Moved((program,), selection.shape, format)
 
 
 def _with_one_value(s: Storage, selected: Tensor) -> Tensor:
@@ -225,9 +259,9 @@ def index_selection(t: Tensor, selection: Selection) -> Tensor:
     group = selection.groups[0] if len(selection.groups) == 1 else None
     if group is not None and len(selection.shape) == len(selection.broadcast) == len(group.shape) == 1:
         is_pick = len(group.arrays) == 2 and group.shape[0] <= length(storage.values)
-        gather = pick(storage, group.arrays) if is_pick else None
-        if gather is not None:
-            return Tensor._from_storage(gather(storage))
+        picked = pick(storage, group.arrays) if is_pick else None
+        if picked is not None:
+            return Tensor._from_storage(picked)
     return _remap_selection(storage, like, selection)
 
 

@@ -134,7 +134,7 @@ def look_up(program: Program, arrays: Mapping[int, Ints], shape: Sequence[int], 
     groups, group = _group_of_key(program, arrays, shape, elements)
     start, places = program.array(groups.start), program.array(groups.places)
     p = program.loop(f"{start}[{group}]", f"{start}[{group} + 1]")
-    program.copies = program.most = None
+    program.copies, program.most = None, int(np.diff(groups.start).max(initial=1))
     return program.bind(f"{places}[{p}]", "place")
 
 

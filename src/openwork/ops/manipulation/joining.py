@@ -14,8 +14,8 @@ from ...late import late
 from ...runtime.conversion.remap import Program, on_host, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import join_outer, outer_dim
+from ...runtime.moves import Moved, moved
 from ...runtime.operation import operation
-from ...runtime.prepared_joins import learn_join, recall_join
 from ...runtime.promote import promote
 from ...storage.buffers import dtype_of
 from ...storage.storage import Storage
@@ -23,10 +23,10 @@ from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..indexing.index import index
-from ..result_format import dense_array, from_dense_array, to_result_format
+from ..result_format import dense_array, from_dense_array, little_format, to_result_format
 from .shaping import expand_dims, reshape
 
-__all__ = ["concat", "concat_recalled", "concatenate", "joins", "stack", "unstack"]
+__all__ = ["concat", "concat_little", "concatenate", "joins", "stack", "unstack"]
 
 
 joins = partial(operation, shape="joined", dtype="promoted", fill="same", format="like")
@@ -60,7 +60,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
     >>> ow.concat([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
     array([0, 2, 0, 0])
     """
-    joined = concat_recalled(arrays, axis) if format is None else None
+    joined = concat_little(arrays, axis) if format is None else None
     if joined is not None:
         return joined
     tensors: list[Tensor] = list(one_library(*map(as_tensor, arrays)))
@@ -81,14 +81,11 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = N
                 f"concat: shapes {first.shape} and {t.shape} differ beside axis {d}\n  help: make the others agree"
             )
     shape = tuple(sum(t.shape[d] for t in tensors) if k == d else n for k, n in enumerate(first.shape))
-    result = _concat(tensors, d, shape, format)
-    if format is None and type(axis) is int and all(type(x) is Tensor for x in tensors) and type(result) is Tensor:
-        _learn(tensors, axis, d, shape, result)
-    return result
+    return _concat(tensors, d, shape, format)
 
 
-def concat_recalled(arrays: Any, axis: Any) -> Tensor | None:
-    """Tensors joined by what was learnt of their structures; None where nothing was."""
+def concat_little(arrays: Any, axis: Any) -> Tensor | None:
+    """Sparse tensors of little data, of one scalar type and fill value, joined by one launch; None of others."""
     if (type(arrays) is not list and type(arrays) is not tuple) or not arrays or type(axis) is not int:
         return None
     storages = []
@@ -96,17 +93,29 @@ def concat_recalled(arrays: Any, axis: Any) -> Tensor | None:
         if type(x) is not Tensor:
             return None
         storages.append(x._storage)
-    joined = recall_join(storages, axis)
+    first = storages[0]
+    for s in storages:
+        if s.scalar != first.scalar or s.fill_value != first.fill_value or type(s.values) is not type(first.values):
+            return None
+    joined = moved(storages, ("concat", axis), lambda: _joined(storages, axis))
     return None if joined is None else Tensor._from_storage(joined)
 
 
-def _learn(tensors: Sequence[Tensor], axis: int, d: int, shape: tuple[int, ...], result: Tensor) -> None:
-    """Learn where the values of these tensors went in their concatenation."""
+def _joined(storages: Sequence[Storage], axis: int) -> Moved | None:
+    """A concatenation as a move; None where shapes do not fit."""
+    first, ndim = storages[0], len(storages[0].shape)
+    d = axis + ndim if axis < 0 else axis
+    if not 0 <= d < ndim or any(_beside(s.shape, d) != _beside(first.shape, d) for s in storages):
+        return None
+    starts = [*accumulate((s.shape[d] for s in storages), initial=0)]
+    shape = (*first.shape[:d], starts[-1], *first.shape[d + 1 :])
+    programs = [_shift_program(ndim, d, start, len(storages) == 1) for start in starts[:-1]]
+    format = little_format(first.format, shape)
+    return None if format is None else Moved(programs, shape, format)
 
-    def compute(storages: Sequence[Storage]) -> Storage:
-        return _concat([Tensor._from_storage(s) for s in storages], d, shape, None)._storage
 
-    learn_join([t._storage for t in tensors], axis, result._storage, compute)
+def _beside(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
+    return (*shape[:d], -1, *shape[d + 1 :])
 
 
 concatenate = operation("concatenate", masked=late("masked.shaping", "concat"))(concat)

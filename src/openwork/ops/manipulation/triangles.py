@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,20 @@ import numpy as np
 from ...errors import ShapeError, UnsupportedError
 from ...format import format as parse
 from ...format.expression import dimensions
+from ...format.format import Format
 from ...integers import integer
 from ...runtime.conversion.remap import Program, on_host
-from ...runtime.leading_slice import FEW, pick
+from ...runtime.leading_slice import pick
+from ...runtime.moves import Moved, moved
 from ...runtime.operation import operation
 from ...runtime.outer_ranges import ranges_of, slice_range
-from ...runtime.prepared_moves import is_plain, recall
 from ...storage.buffers import Array, as_array, itemsize, length
 from ...storage.scalars import python_scalar
 from ...storage.storage import Storage
-from ...storage.structure import keep
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of
 from ..reductions.statistics import sum
-from ..result_format import ROOM, remap_one
+from ..result_format import ROOM, little_format, remap_one
 from .joining import concat
 
 __all__ = ["diag", "diagonal", "trace", "tril", "triu"]
@@ -126,48 +127,68 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
     >>> ow.diagonal(ow.asarray([[1, 2], [3, 4]], format="csr"), offset=1).to_numpy()
     array([2])
     """
-    key = "diagonal", offset, axis1, axis2
-    cacheable = type(offset) is int and type(axis1) is int and type(axis2) is int
-    if cacheable and type(x) is Tensor:
+    if type(x) is Tensor and type(offset) is int and type(axis1) is int and type(axis2) is int:
         s = x._storage
-        gather = recall(s, key)
-        if gather is not None:
-            return Tensor._from_storage(gather(s))
+        little = moved((s,), ("diagonal", offset, axis1, axis2), lambda: _place(x, offset, axis1, axis2).moved(s))
+        if little is not None:
+            return Tensor._from_storage(little)
     t, offset = as_tensor(x), integer(offset, "diagonal", "offset")
-    s = t._storage
+    s, place = t._storage, _place(t, offset, axis1, axis2)
+    i, j, extent = place.i, place.j, place.shape[-1]
+    on_host(s, "diagonal")
+    if not (t.format.is_dense or place.others) and extent <= ROOM + length(s.values):
+        steps = np.arange(extent, dtype=np.int64)
+        picked = pick(s, {i: steps + max(-offset, 0), j: steps + max(offset, 0)})
+        if picked is not None:
+            return Tensor._from_storage(picked)
+    found = ranges_of(s) if type(t) is Tensor else None
+    if found is not None:
+        return _diagonal_of_ranges(t, offset, i, j, *found)
+    return remap_one(t, place.shape, "diagonal", place.write, lambda a: np.diagonal(a, offset, i, j))
+
+
+@dataclass(frozen=True, slots=True)
+class _Diagonal:
+    """The elements (i, i + offset) of dimensions i and j of a format, behind the other dimensions, of a shape."""
+
+    format: Format
+    i: int
+    j: int
+    offset: int
+    others: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def write(self, program: Program) -> None:
+        """Add the steps and the coordinates."""
+        i, j = self.i, self.j
+        program.test(f"x{j} - x{i} == {program.number(self.offset)}")
+        for d in self.others:
+            program.keep(d)
+        program.rises[i] = program.rises[j] = len(self.others)
+        if _walked_after(self.format, j, i):
+            program.fixed.add(j)
+        program.coordinates.append(f"x{i} - {program.number(max(-self.offset, 0))}")
+
+    def moved(self, s: Storage) -> Moved | None:
+        """The move of a tensor of little data."""
+        program, format = Program(), little_format(s.format, self.shape)
+        self.write(program)
+        return None if format is None else Moved((program,), self.shape, format)
+
+
+def _place(t: Tensor, offset: int, axis1: Any, axis2: Any) -> _Diagonal:
+    """The diagonal of a tensor.
+
+    Raises ShapeError for fewer than two dimensions, or one that is named twice.
+    """
     if t.ndim < 2:
         raise ShapeError(f"diagonal: expected two dimensions or more; got shape {t.shape}\n  help: diag makes a matrix")
     i, j = axis_of(axis1, t.ndim, "diagonal", "axis1"), axis_of(axis2, t.ndim, "diagonal", "axis2")
     if i == j:
         raise ShapeError(f"diagonal: axis1 and axis2 are both {i}\n  help: name two axes")
-    rows, columns = max(-offset, 0), max(offset, 0)
-    extent = max(min(t.shape[i] - rows, t.shape[j] - columns), 0)
-    others = [d for d in range(t.ndim) if d not in (i, j)]
-    shape = (*(t.shape[d] for d in others), extent)
-
-    on_host(s, "diagonal")
-    if not (t.format.is_dense or others) and extent <= ROOM + length(s.values):
-        steps = np.arange(extent, dtype=np.int64)
-        picked = pick(s, {i: steps + rows, j: steps + columns})
-        if picked is not None:
-            if cacheable and length(s.values) <= FEW and is_plain(s.values):
-                keep(s.plans.moves, key, picked)
-            return Tensor._from_storage(picked(s))
-
-    found = ranges_of(s) if type(t) is Tensor else None
-    if found is not None:
-        return _diagonal_of_ranges(t, offset, i, j, *found)
-
-    def write(program: Program) -> None:
-        program.test(f"x{j} - x{i} == {program.number(offset)}")
-        for d in others:
-            program.keep(d)
-        program.rises[i] = program.rises[j] = len(others)
-        if _walked_after(t, j, i):
-            program.fixed.add(j)
-        program.coordinates.append(f"x{i} - {program.number(rows)}")
-
-    return remap_one(t, shape, "diagonal", write, lambda a: np.diagonal(a, offset, i, j))
+    extent = max(min(t.shape[i] - max(-offset, 0), t.shape[j] - max(offset, 0)), 0)
+    others = tuple(d for d in range(t.ndim) if d not in (i, j))
+    return _Diagonal(t.format, i, j, offset, others, (*(t.shape[d] for d in others), extent))
 
 
 def _diagonal_of_ranges(t: Tensor, offset: int, i: int, j: int, outer: int, ranges: list[tuple[int, int]]) -> Tensor:
@@ -183,10 +204,10 @@ def _diagonal_of_ranges(t: Tensor, offset: int, i: int, j: int, outer: int, rang
     return concat(parts, axis=place, format=parts[0].format)  # with a format nothing is kept for parts that are new
 
 
-def _walked_after(t: Tensor, d: int, outer_dim: int) -> bool:
+def _walked_after(format: Format, d: int, outer_dim: int) -> bool:
     """Whether all levels of dimension `outer_dim` lie outside of those of `d`."""
     walked = {
-        k: [n for n, level in enumerate(t.format.levels) if k in dimensions(level.expression)] for k in (d, outer_dim)
+        k: [n for n, level in enumerate(format.levels) if k in dimensions(level.expression)] for k in (d, outer_dim)
     }
     return max(walked[outer_dim]) < min(walked[d])
 

@@ -25,10 +25,8 @@ from ...format.expression import Dim
 from ...ir.loop import Kernel
 from ...storage.buffers import address, empty, length, numpy_dtype, to_numpy, zeros
 from ...storage.storage import Storage
-from ...storage.structure import keep
-from ..prepared_results import Conversion, Part
 from .assembly import Assembly
-from .conversion_kernels import StageKernels, call, shared_kernel
+from .conversion_kernels import StageKernels, call
 from .radix_sort import sort
 from .ranges import Ranges, of_numbers, of_parents, of_walk
 
@@ -68,28 +66,7 @@ def bucket(storage: Storage, stage: Stage) -> Storage:
         sort_buckets(out, chain, count, narrow=sum(bits) <= NARROW_BITS, merge=merge)
         if merge and out.total(0) < count:
             _trim(out, chain, out.total(0))
-    elif ranges is None and not _needs_two_passes(out):
-        _remember(storage, stage, out, chain)
     return out.storage()
-
-
-def _remember(storage: Storage, stage: Stage, out: Assembly, chain: Run) -> None:
-    """Keep the three launches as a prepared conversion of the structure."""
-    if storage.library != "numpy" or stage.drop or out.values is None:
-        return
-    stage_kernels, arguments, index = out.kernels, out.words, numpy_dtype(out.index)
-    count = length(out.values)
-    parts = [Part("pos", chain.first, ("pos", f"b_pos{chain.first}"), arguments["parents"] + 1, index, zero=True)]
-    parts += [Part("crd", at, (f"b_crd{at}",), count, index) for at in chain.levels]
-    parts.append(Part("values", 0, ("b_vals",), count, numpy_dtype(out.scalar)))
-    kernels = (
-        stage_kernels.executable("histogram"),
-        shared_kernel(f"scan {out.index}", partial(scan_kernel, out.index)),
-        stage_kernels.executable(_kind(arguments)),
-    )
-    prepared = Conversion(stage.target, kernels, arguments, parts)
-    prepared.scratch = out.totals
-    keep(storage.plans.conversions, stage, prepared)
 
 
 def _distribute(out: Assembly, chain: Run, stream: Walked, ranges: Ranges | None) -> tuple[int, int]:

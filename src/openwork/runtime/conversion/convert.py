@@ -11,22 +11,21 @@ import numpy as np
 from ... import tuning
 from ...compiler.conversion import Stage, Strategy, plan
 from ...compiler.conversion.append import Pass
+from ...compiler.conversion.level_runs import Kind, runs
 from ...compiler.conversion.scatter import scatter_kernel
 from ...errors import FormatError
 from ...format import build, coo
 from ...format.expression import interval
 from ...format.format import Format
 from ...ir.loop import Kernel
-from ...storage.buffers import address, dtype_of, itemsize, length, scalar_of, to_numpy
+from ...storage.buffers import address, itemsize, length, scalar_of, to_numpy
 from ...storage.iso import alive
 from ...storage.storage import Storage
-from ...storage.structure import keep
 from .. import trace
 from ..gradient_hook import differentiable
-from ..prepared_moves import learn, recall
-from ..prepared_results import Conversion, Part, template
+from ..moves import Moved, identity, moved
 from .append import append_walk, passes
-from .assembly import Assembly, SlotsFull, full, is_zero
+from .assembly import Assembly, SlotsFull, full
 from .batch import batched
 from .bucket import bucket
 from .copy_blocks import move_blocks
@@ -68,14 +67,19 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
         one = moved_iso(storage, lambda marks: convert(marks, format, share=share))
         if one is not None:
             return one
-    key = format, share
-    gather = recall(storage, key)
-    if gather is not None:
-        return gather(storage)
+    little = moved((storage,), ("convert", format, format.dims, share), lambda: _conversion(storage, format, share))
+    if little is not None:
+        return little
     result: Storage = _convert(storage, format, share=share)
-    if format not in storage.plans.conversions:
-        learn(storage, key, result, lambda numbers: _convert(numbers, format, share=share))
     return result
+
+
+def _conversion(storage: Storage, format: Format, share: bool) -> Moved | None:
+    """A conversion as a move; None where the result shares buffers of the storage."""
+    ndim, stages = len(storage.shape), plan(storage.format, format).stages
+    if share and [x.strategy for x in stages] == [Strategy.APPEND] and runs(storage.format)[-1].kind is Kind.CHAIN:
+        return None
+    return Moved((identity(ndim),), storage.shape, format) if format.ndim == ndim else None
 
 
 @differentiable(lambda storage, *_: (storage.values,))
@@ -87,9 +91,6 @@ def _convert(storage: Storage, format: Format, *, share: bool) -> Storage:
             result = _converted(storage, format, share)
         describe("a tensor", storage, result)
         return result
-    prepared: Conversion | None = storage.plans.conversions.get(format)
-    if prepared is not None and prepared.valid:
-        return prepared(storage, format)
     return _converted(storage, format, share)
 
 
@@ -109,10 +110,7 @@ def _converted(storage: Storage, format: Format, share: bool) -> Storage:
     result = storage
     try:
         for stage in _stages(storage, format):
-            prepared = result.plans.conversions.get(stage)
-            if prepared is not None and prepared.valid:
-                result = prepared(result, stage.target)
-            elif stage.strategy is Strategy.APPEND:
+            if stage.strategy is Strategy.APPEND:
                 result = _append(result, stage, owned=share or result is not storage)
             else:
                 result = _STRATEGIES[stage.strategy](result, stage)
@@ -179,23 +177,7 @@ def _scatter(storage: Storage, stage: Stage) -> Storage:
     tasks = passes(out)
     for task in tasks:
         kernels.run(_SCATTER[task], build(task), out.words, ranges)
-    if plain and ranges is None and len(tasks) == 1 and is_zero(storage.fill_value):
-        _remember(storage, stage, out, _SCATTER[tasks[0]])
     return out.storage() if plain else out.finish({})
-
-
-def _remember(storage: Storage, stage: Stage, out: Assembly, kind: str) -> None:
-    """Keep a scatter to a dense array as a prepared conversion of the structure."""
-    executable = out.kernels.executable(kind)
-    if (
-        storage.device == "cpu"
-        and out.values is not None
-        and not {"sizes", "fill"} & {p.name for p in executable.params}
-    ):
-        size, like = length(out.values), template(out.values)
-        values = Part("values", 0, ("b_vals",), size, dtype_of(out.scalar, out.values), zero=True, like=like)
-        prepared = Conversion(stage.target, (executable,), out.words, (values,))
-        keep(storage.plans.conversions, stage.target, prepared)
 
 
 _SCATTER = {task: f"scatter {task.value}" for task in Pass}

@@ -301,7 +301,7 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
 
 @prepared_by(torch.cat, torch.concat, torch.concatenate)
 def _prepared_cat(tensors: Any, dim: Any = 0) -> Tensor | None:
-    return joining.concat_recalled(tensors, dim)
+    return joining.concat_little(tensors, dim)
 
 
 @torch_function("cat", "concat", "concatenate")

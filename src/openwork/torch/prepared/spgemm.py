@@ -16,17 +16,17 @@ import torch
 from ... import tuning
 from ...runtime import trace
 from ...runtime.conversion.remap import has_gaps
-from ...runtime.prepared_moves import NEVER, ONCE, is_plain, kept_structure
 from ...storage.buffers import length
-from ...storage.recorded import outside, structure_of
+from ...storage.recorded import bare, is_plain, outside, structure_of
 from ...storage.specified import coordinates
 from ...storage.storage import Storage
-from ...storage.structure import keep
-from ...storage.watch import NOTHING, watch
+from ...storage.structure import Structure, keep
+from ...storage.watch import NOTHING, kept, watch
 
 __all__ = ["keep_spgemm", "prepared_spgemm"]
 
 KEPT, PAIRS = tuning.MOVES_KEPT, 8
+ONCE, NEVER = "once", "never"
 """Products of two structures that are kept, and structures with which one keeps them."""
 
 
@@ -37,13 +37,23 @@ class _Products:
 
     def __init__(self, s: Storage, t: Storage, result: Storage, places: tuple[torch.Tensor, ...]) -> None:
         self.of_first, self.of_second, self.at = places
-        self.structure, self.scalar, self.count = kept_structure((s, t), result), result.scalar, length(result.values)
+        self.structure, self.scalar, self.count = _kept_structure((s, t), result), result.scalar, length(result.values)
         self.watch = watch(self.structure.pos, self.structure.crd)
 
     def values(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """The values of the product."""
         products = x.index_select(0, self.of_first) * y.index_select(0, self.of_second)
         return products.new_zeros(self.count).index_add(0, self.at, products)
+
+
+def _kept_structure(operands: tuple[Storage, ...], result: Storage) -> Structure:
+    """The structure of a result that nobody else has, over buffers to be kept but for those of operands."""
+    mine = {bare(b).untyped_storage().data_ptr() for s in operands for b in (*s.pos, *s.crd) if b is not None}
+
+    def buffer(b: Any) -> Any:
+        return b if b is None or bare(b).untyped_storage().data_ptr() in mine else kept(b)
+
+    return Structure(result.shape, result.format, tuple(map(buffer, result.pos)), tuple(map(buffer, result.crd)))
 
 
 def prepared_spgemm(s: Storage, t: Storage) -> Storage | None:

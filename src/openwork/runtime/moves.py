@@ -1,0 +1,343 @@
+"""Tensors of little data, and a map of their coordinates -> the moved elements in a format, by one launch.
+
+    A[:, 3:9], ow.tril(A), A.asformat("csc"), ow.vstack([A, B])
+
+The statement is B[f(i)] = A[i], its map a `Program`. Its `Move` is a plan by types: one kernel walks operands, tests
+and moves each element, sorts what does not come in order, and appends it to the levels of the result. `ShapedMove` adds
+what shapes say, so that a tensor that was never met needs a look-up and a launch. More data goes in stages, which use
+all threads and allocate what they have counted: `conversion.remap`, `conversion.convert`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import tuning
+from ..codegen import cache
+from ..codegen.executable import Executable
+from ..codegen.launcher import launcher, record
+from ..codegen.plan_cache import PlanCache
+from ..compiler.conversion.append import append_whole, holds_whole
+from ..compiler.conversion.level_runs import Kind, is_unique, runs
+from ..compiler.conversion.order import follows
+from ..compiler.conversion.stream import Ordered, Remapped
+from ..compiler.operand import Operand
+from ..compiler.remap import Remap
+from ..format.expression import Dim
+from ..format.format import Format
+from ..storage.buffers import PLAIN_TENSORS, address, numpy_dtype
+from ..storage.iso import alive
+from ..storage.recorded import is_plain
+from ..storage.storage import Storage
+from ..storage.structure import Structure
+from . import trace
+from .conversion.conversion_kernels import buffer_names
+from .conversion.remap import Program, index_scalar, order_of
+from .gradient_hook import tracked
+from .operand_type import operand_of
+from .program import memory_of
+
+__all__ = ["LITTLE", "Moved", "identity", "key_of", "moved"]
+
+LITTLE, LISTED = tuning.MOVES_LITTLE, tuning.MOVES_LISTED
+DIGIT = tuning.MOVES_DIGIT
+
+
+class Moved(NamedTuple):
+    """What a statement says beside its operands: the map of each one's coordinates, and what comes out."""
+
+    programs: Sequence[Program]
+    shape: tuple[int, ...]
+    format: Format
+
+
+def identity(ndim: int) -> Program:
+    """The map that leaves coordinates as they are: of a conversion."""
+    program = Program(natural=True)
+    for d in range(ndim):
+        program.keep(d)
+    return program
+
+
+def moved(
+    storages: Sequence[Storage], statement: Hashable, make: Callable[[], Moved | None], arrays: Sequence[Any] = ()
+) -> Storage | None:  # fmt: skip
+    """The elements of storages of one scalar type and fill value, moved by one launch; None where that is not the way.
+
+    statement : what is asked for, with all that `make` follows from beside the operands' types and shapes
+    make : gives the maps and the result's shape and format; None where there are none
+    arrays : those that the maps read; those of `make` without
+
+    It is not the way for much data, operands that torch records or that are iso, formats with slots, bitmaps or blocks,
+    and under `explain`, which tells of stages.
+    """
+    if trace.steps or (alive and any(s.is_iso for s in storages)):
+        return None
+    key: list[Hashable] = [statement]
+    for s in storages:
+        values = s.values
+        if values.shape[0] > LITTLE or (type(values) is not np.ndarray and not _is_little_tensor(values)):
+            return None
+        key += (s._signature or s.signature, s.shape)
+    found = _shaped.get(tuple(key))
+    if found is None:
+        found = _shaped.keep(tuple(key), _shape(storages, make()))
+    return found.run(storages, arrays) if isinstance(found, ShapedMove) else None
+
+
+def _is_little_tensor(values: Any) -> bool:
+    """Whether values of torch's are plain memory, of which it records nothing."""
+    return type(values) in PLAIN_TENSORS and values.is_cpu and is_plain(values) and not tracked((values,))
+
+
+_shaped: PlanCache[Any, ShapedMove | bool] = PlanCache("moves for shapes", 1 << 12)
+_plans: PlanCache[Any, Move] = PlanCache("moves")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Move:
+    """A compiled move, by types alone.
+
+    index : the width of the result's indices
+    sorted_by : the first levels, by whose coordinates elements are sorted; the walk keeps the order of the others
+    """
+
+    executable: Executable
+    index: str
+    sorted_by: int
+
+
+def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove | bool:
+    """The move for operands of these types and shapes; False where one launch is not the way."""
+    if statement is None or not holds_whole(statement.format):
+        return False
+    programs, shape, target = statement
+    first = storages[0]
+    if any(s.format.is_dense or s.format.batch_ndim or s.device != "cpu" or 0 in s.shape for s in storages):
+        return False
+    if 0 in shape or any(p.most is None for p in programs):
+        return False
+    if first.library == "torch" and first.scalar == "bf16":
+        return False
+    distinct = all(p.injective and is_unique(s.format) for s, p in zip(storages, programs, strict=True))
+    if target.is_unique and not distinct:
+        return False
+    spans = target.level_intervals(shape)
+    largest = max(max(-lo, hi) for lo, hi in spans)
+    index = index_scalar(storages, (*shape, largest), LITTLE)
+    count = _sorted_levels(storages, programs, target)
+    if sum(_bits(spans[:count])) > KEY_BITS:
+        return False
+    return ShapedMove(_plan(storages, programs, target, index, count), storages, statement, spans)
+
+
+KEY_BITS = 62
+
+
+def _bits(spans: Sequence[tuple[int, int]]) -> list[int]:
+    return [max(hi - lo - 1, 0).bit_length() for lo, hi in spans]
+
+
+def _sorted_levels(storages: Sequence[Storage], programs: Sequence[Program], target: Format) -> int:
+    """The number of levels to sort by: none where the walk is in the target's order."""
+    needed = [level.expression for level in target.levels]
+    if len(storages) > 1:
+        return len(needed)
+    order = [Dim(r) for r in order_of(storages[0].format, programs[0])]
+    return next(k for k in range(len(needed) + 1) if follows(order, needed[k:], needed[:k]))
+
+
+def _plan(
+    storages: Sequence[Storage], programs: Sequence[Program], target: Format, index: str, sorted_by: int
+) -> Move:  # fmt: skip
+    """The plan, from the table, from disk, or new."""
+    sources = [operand_of(s) for s in storages]
+    maps = [p.remap for p in programs]
+    about = " | ".join(
+        f"{a.format.identity} {a.pos} {a.crd} {a.ragged} {a.scalar} {m} {m.buffers}"  # type: ignore[union-attr]
+        for a, m in zip(sources, maps, strict=True)
+    )
+    text = f"move {about} | {target.identity} {index} {target.is_unique} {sorted_by}"
+    found = _plans.get(text)
+    if found is None:
+        executable = cache.get(text, lambda: _kernel(sources, maps, target, index, sorted_by))
+        found = _plans.keep(text, Move(executable, index, sorted_by))
+    return found
+
+
+def key_of(key: Any) -> Hashable:
+    """A selection as a part of a statement, which tells True from 1; None where it is by long arrays, or by others."""
+    kind = type(key)
+    if kind is int or key is Ellipsis:
+        return key  # type: ignore[no-any-return]
+    if kind is slice:
+        ends = (key.start, key.stop, key.step)
+        for e in ends:
+            if e is not None and type(e) is not int:
+                return None
+        return "slice", ends
+    if kind is tuple:
+        parts = []
+        for k in key:
+            part = key_of(k)
+            if part is None:
+                return None
+            parts.append(part)
+        return tuple(parts)
+    if kind is list and len(key) <= LISTED and all(type(k) is int for k in key):
+        return ("list", *key)
+    if kind is np.ndarray and key.size <= LISTED and key.dtype.kind in "iu":
+        return "array", key.dtype, key.shape, key.tobytes()
+    return "new" if key is None else None
+
+
+def _shrunk(buffer: Any, used: int) -> Any:
+    """The first elements of a buffer: a view where little memory is unused, else a copy."""
+    part = buffer[:used]
+    return part if 2 * used >= buffer.shape[0] else part.copy()
+
+
+def _kernel(sources: Sequence[Operand], maps: Sequence[Remap], target: Format, index: str, sorted_by: int) -> Any:
+    stream = Remapped(tuple(zip(sources, maps, strict=True)))
+    formats = [level.format for level in target.levels]
+    pos = tuple(index if "pos" in f.buffers else None for f in formats)
+    crd = tuple(index if "crd" in f.buffers else None for f in formats)
+    operand = Operand(sources[0].scalar, target.ndim, target, pos, crd)
+    return append_whole("move", Ordered(stream, sorted_by) if sorted_by else stream, operand, keep=not target.is_unique)
+
+
+class ShapedMove:
+    """A move for operands of known types and shapes: the launch, complete but for addresses and sizes."""
+
+    __slots__ = (
+        "_buffers", "_executable", "_fields", "_fixed", "_format", "_layout", "_most", "_pos", "_record", "_run",
+        "_scalar", "_shape", "_sizes", "_start", "_torch", "_words",
+    )  # fmt: skip
+
+    def __init__(
+        self, plan: Move, storages: Sequence[Storage], statement: Moved, spans: Sequence[tuple[int, int]]
+    ) -> None:  # fmt: skip
+        programs, self._shape, self._format = statement
+        first, index = storages[0], numpy_dtype(plan.index)
+        self._executable, self._scalar = plan.executable, first.scalar
+        self._most = [p.most or 1 for p in programs]
+        self._fixed = [array for p in programs for array in p.arrays]
+        parts = runs(self._format)
+        self._run, self._sizes = len(parts) - 1, len(parts)
+        self._layout: list[tuple[int, tuple[int, ...], bool]] = []
+        """of each chain: its run, its levels, whether it is below located levels or the first"""
+        self._pos: list[tuple[int | None, Any]] = []
+        """of each chain the length of pos; None where that is one more than there are elements"""
+        parents: int | None = 1
+        for number, run in enumerate(parts):
+            if run.kind is Kind.CHAIN:
+                self._layout.append((number, tuple(run.levels), parents is not None))
+                self._pos.append((None if parents is None else parents + 1, index))
+                parents = None
+            else:
+                for at in run.levels:
+                    parents = parents * (spans[at][1] - spans[at][0])  # type: ignore[operator]
+        self._fields = [index] * sum(len(levels) for _, levels, _ in self._layout)
+        values = first.values.dtype if type(first.values) is np.ndarray else numpy_dtype(first.scalar)
+        self._fields.append(values)
+        self._buffers = [
+            (k, part == "pos", level)
+            for k, s in enumerate(storages)
+            for level, pair in enumerate(zip(s.pos, s.crd, strict=True))
+            for part, b in zip(("pos", "crd"), pair, strict=True)
+            if b is not None
+        ]
+        self._torch = first.library == "torch"
+        self._lay_out(plan, storages, programs, spans)
+
+    def _lay_out(
+        self, plan: Move, storages: Sequence[Storage], programs: Sequence[Program], spans: Sequence[tuple[int, int]]
+    ) -> None:  # fmt: skip
+        """Make the launch: its words, and which of them are addresses or sizes of the objects of a call."""
+        numbers: dict[str, int] = {f"n{d}": n for d, n in enumerate(self._shape)}
+        names: list[str] = []
+        for k, (s, p) in enumerate(zip(storages, programs, strict=True)):
+            numbers |= {f"a{k}_m{d}": n for d, n in enumerate(s.shape)}
+            numbers |= {f"a{k}_{name}": p.words[name] for name in p.scalars}
+            names += [f"a{k}{name[1:]}" for name in buffer_names(s)[:-1]]
+        names += [f"a{k}_vals" for k in range(len(storages))]
+        names += [f"a{k}_{name}" for k, p in enumerate(programs) for name, _ in p.buffers]
+        bits = _bits(spans[: plan.sorted_by])
+        numbers["bits"] = sum(bits)
+        numbers["digit"] = max(-(-sum(bits) // max(-(-sum(bits) // DIGIT), 1)), 1)
+        numbers |= {f"shift{level}": sum(bits[level + 1 :]) for level in range(plan.sorted_by)}
+        chains = [levels for _, levels, _ in self._layout]
+        names += [f"b_pos{levels[0]}" for levels in chains]
+        names += [*(f"b_crd{at}" for levels in chains for at in levels), "b_vals", "sizes", "room"]
+        params = [p.name for p in plan.executable.params]
+        self._words = [numbers.get(name, 0) for name in params]
+        slots = [params.index(name) if name in params else -1 for name in names]
+        self._start = launcher()
+        self._record = record(plan.executable.address, self._words, slots, False) if self._start else None
+        self._words += slots  # behind the words, for launches by addresses
+
+    def run(self, storages: Sequence[Storage], arrays: Sequence[Any]) -> Storage | None:
+        """The moved elements of storages of the types and shapes; None where they are many."""
+        memory: list[Any] = []
+        room = 0
+        for k, is_pos, level in self._buffers:
+            s = storages[k]
+            memory.append((s.pos if is_pos else s.crd)[level])
+        for s, most in zip(storages, self._most, strict=True):
+            memory.append(s.values)
+            room += s.values.shape[0] * most
+        if room > LITTLE:
+            return None
+        memory += arrays or self._fixed
+        if self._torch:
+            memory = memory_of(memory)
+        parts: list[Any] = []
+        for count, dtype in self._pos:
+            parts.append(np.zeros(room + 1 if count is None else count, dtype))
+        for dtype in self._fields:
+            parts.append(np.empty(room, dtype))
+        sizes = np.zeros(self._sizes, np.int64)
+        memory += parts
+        memory.append(sizes)
+        memory.append(room)
+        self._launch(memory)
+        return self._result(storages[0], parts, sizes.tolist(), room)
+
+    def _launch(self, memory: list[Any]) -> None:
+        if self._record is not None:
+            if code := self._start(self._record, tuple(memory), 0, 0):  # type: ignore[misc]
+                self._executable.fail(code)
+            return
+        count = len(self._executable.params)
+        words = self._words[:count]
+        for slot, x in zip(self._words[count:], memory, strict=True):
+            if slot >= 0:
+                words[slot] = x if type(x) is int else address(x)
+        self._executable.run(words)
+
+    def _result(self, s: Storage, parts: list[Any], sizes: list[int], room: int) -> Storage:
+        """The storage of what the launch has filled."""
+        format = self._format
+        pos: list[Any] = [None] * format.nlevels
+        crd: list[Any] = [None] * format.nlevels
+        at = len(self._layout)
+        parents = 0
+        for k, (number, levels, is_known) in enumerate(self._layout):
+            edges, used = parts[k], sizes[number]
+            pos[levels[0]] = edges if is_known else _shrunk(edges, parents + 1)
+            for level in levels:
+                crd[level] = parts[at] if used == room else _shrunk(parts[at], used)
+                at += 1
+            parents = used
+        values = parts[-1] if parents == room else _shrunk(parts[-1], parents)
+        if self._torch:
+            from_numpy = sys.modules["torch"].from_numpy
+            pos = [None if b is None else from_numpy(b) for b in pos]
+            crd = [None if b is None else from_numpy(b) for b in crd]
+            values = from_numpy(values)
+        return Storage.over(Structure(self._shape, format, tuple(pos), tuple(crd)), self._scalar, s.fill_value, values)
