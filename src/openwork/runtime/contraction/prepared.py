@@ -18,8 +18,11 @@ from ...storage.buffers import Array, address, as_array, is_unrecorded, length, 
 from ...storage.storage import Storage
 from ...storage.structure import keep
 from .. import trace
+from ..conversion.convert import convert
+from ..moves import LITTLE
 from ..promote import compute_scalar, promote
 from .matricize import CSR
+from .sparse import CSC, result_format
 from .spgemm import BY_TYPES, KEY_BITS, SHORT, Rows, describe, executable_of, types_of
 
 __all__ = ["prepared_product"]
@@ -103,12 +106,14 @@ _NONE = object()
 
 
 def prepared_product(s: Storage, t: Storage) -> Storage | None:
-    """The product of two CSR matrices whose shapes agree; None for large ones and other formats, of two libraries, and
-    where torch records or transforms an operand."""
+    """The product of two matrices whose shapes agree, both CSR or one of them, or both CSC; None for large ones, of two
+    libraries, and where torch records or transforms an operand."""
     if type(s.values) is not np.ndarray and not (is_unrecorded(s.values) and is_unrecorded(t.values)):
         return None
     if len(s.shape) != 2 or not 0 < s.shape[0] <= ROWS or s.fill_value or t.fill_value:
         return None
+    if s.format != CSR or t.format != CSR:
+        return _of_other_formats(s, t)
     is_new = s.is_new or t.is_new
     if not is_new:
         slot, key = (s._plans or s.plans).contractions, (t._plans or t.plans).number
@@ -125,6 +130,19 @@ def prepared_product(s: Storage, t: Storage) -> Storage | None:
     if not is_new:
         keep(slot, key, (product, counted), PAIRS)
     return None if counted is None else product.run(s, t, counted, recalled)
+
+
+def _of_other_formats(s: Storage, t: Storage) -> Storage | None:
+    """The product of matrices of little data: transposed where both are CSC; in CSR where one is."""
+    if s.format == t.format == CSC:
+        product = prepared_product(t.permute((1, 0)), s.permute((1, 0)))
+        return None if product is None else product.permute((1, 0)).with_format(CSC)
+    one, other = (s, t) if s.format == CSR else (t, s)
+    if one.format != CSR or other.format.is_dense or other.device != "cpu" or length(other.values) > LITTLE:
+        return None
+    if result_format((s, t), (s.shape[0], t.shape[1])) != CSR:
+        return None
+    return prepared_product(*(convert(x, CSR, share=True) for x in (s, t)))
 
 
 def _result(s: Storage, t: Storage) -> str:
