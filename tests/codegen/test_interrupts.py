@@ -23,8 +23,8 @@ from openwork.codegen.emit import emit
 from openwork.io import files
 from openwork.ir.text import parse
 from openwork.ops.numpy_names import ufuncs
+from openwork.runtime import moves, values
 from openwork.runtime import overrides as dispatch
-from openwork.runtime import values
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")
 
@@ -230,6 +230,7 @@ def test_long_work_is_handed_over(work: Callable[[ow.Tensor], Any], monkeypatch:
         calls.append(function)
         return call(function, *args)
 
+    monkeypatch.setattr(moves, "LITTLE", -1)
     monkeypatch.setattr(interruptible, "LONG", 0)
     monkeypatch.setattr(pool, "LONG", 0)
     monkeypatch.setattr(pool, "call", counted)

@@ -14,6 +14,7 @@ from matrix import dense_array, tensor
 
 import openwork as ow
 from openwork import tuning
+from openwork.codegen import target
 from openwork.compiler.coiterate.expression_tree import node_of, required_operands
 from openwork.fusion.infer import metas_of
 from openwork.fusion.partition import partition
@@ -237,7 +238,7 @@ def test_operands_that_are_repeated_are_merged_at_once() -> None:
     plan = ow.explain(ow.fused(lambda A, B, C: abs(abs(abs(A - B) + C - A) + B - C) + A), A, B, C)
     assert "W_" not in plan.loops
     plan = ow.explain(ow.fused(lambda A, B, C: A - B + C), A, B, C)
-    assert "W_" in plan.loops
+    assert ("W_" in plan.loops) == target.expands()  # elsewhere unions are not merged in vectors
 
 
 # -- as objects --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ all threads and allocate what they have counted: `conversion.remap`, `conversion
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from ..format.format import Format
 from ..storage.buffers import PLAIN_TENSORS, address, numpy_dtype
 from ..storage.iso import alive
 from ..storage.recorded import is_plain
-from ..storage.storage import Storage
+from ..storage.storage import LARGEST, Storage
 from ..storage.structure import Structure
 from . import trace
 from .conversion.conversion_kernels import buffer_names
@@ -120,7 +121,7 @@ def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove |
     first = storages[0]
     if any(s.format.is_dense or s.format.batch_ndim or s.device != "cpu" or 0 in s.shape for s in storages):
         return False
-    if 0 in shape or any(p.most is None for p in programs):
+    if 0 in shape or max((0, *shape)) > LARGEST or any(p.most is None for p in programs):
         return False
     if first.library == "torch" and first.scalar == "bf16":
         return False
@@ -133,7 +134,8 @@ def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove |
     count = _sorted_levels(storages, programs, target)
     if sum(_bits(spans[:count])) > KEY_BITS:
         return False
-    return ShapedMove(_plan(storages, programs, target, index, count), storages, statement, spans)
+    largest = math.prod(shape) if distinct else LITTLE
+    return ShapedMove(_plan(storages, programs, target, index, count), storages, statement, spans, largest)
 
 
 KEY_BITS = 62
@@ -198,8 +200,10 @@ def key_of(key: Any) -> Hashable:
 
 def _shrunk(buffer: Any, used: int) -> Any:
     """The first elements of a buffer: a view where little memory is unused, else a copy."""
-    part = buffer[:used]
-    return part if 2 * used >= buffer.shape[0] else part.copy()
+    room = buffer.shape[0]
+    if used == room:
+        return buffer
+    return buffer[:used] if 2 * used >= room else buffer[:used].copy()
 
 
 def _kernel(sources: Sequence[Operand], maps: Sequence[Remap], target: Format, index: str, sorted_by: int) -> Any:
@@ -215,36 +219,38 @@ class ShapedMove:
     """A move for operands of known types and shapes: the launch, complete but for addresses and sizes."""
 
     __slots__ = (
-        "_buffers", "_executable", "_fields", "_fixed", "_format", "_layout", "_most", "_pos", "_record", "_run",
+        "_buffers", "_executable", "_fields", "_fixed", "_format", "_largest", "_layout", "_most", "_pos", "_record",
         "_scalar", "_shape", "_sizes", "_start", "_torch", "_words",
     )  # fmt: skip
 
     def __init__(
-        self, plan: Move, storages: Sequence[Storage], statement: Moved, spans: Sequence[tuple[int, int]]
+        self, plan: Move, storages: Sequence[Storage], statement: Moved, spans: Sequence[tuple[int, int]], largest: int
     ) -> None:  # fmt: skip
+        """Lay out the launch; no more than `largest` elements come out."""
+        self._largest = largest
         programs, self._shape, self._format = statement
         first, index = storages[0], numpy_dtype(plan.index)
         self._executable, self._scalar = plan.executable, first.scalar
         self._most = [p.most or 1 for p in programs]
         self._fixed = [array for p in programs for array in p.arrays]
         parts = runs(self._format)
-        self._run, self._sizes = len(parts) - 1, len(parts)
+        self._sizes = len(parts)
         self._layout: list[tuple[int, tuple[int, ...], bool]] = []
         """of each chain: its run, its levels, whether it is below located levels or the first"""
-        self._pos: list[tuple[int | None, Any]] = []
-        """of each chain the length of pos; None where that is one more than there are elements"""
-        parents: int | None = 1
+        self._pos: list[tuple[int, Any]] = []
+        """of each chain the greatest number of parents, and the dtype"""
+        self._fields: list[tuple[int, Any]] = []
+        """of crd of each chain's levels, and of the values, the greatest length and the dtype"""
+        parents = 1
         for number, run in enumerate(parts):
             if run.kind is Kind.CHAIN:
-                self._layout.append((number, tuple(run.levels), parents is not None))
-                self._pos.append((None if parents is None else parents + 1, index))
-                parents = None
-            else:
-                for at in run.levels:
-                    parents = parents * (spans[at][1] - spans[at][0])  # type: ignore[operator]
-        self._fields = [index] * sum(len(levels) for _, levels, _ in self._layout)
+                self._pos.append((parents, index))
+                self._layout.append((number, tuple(run.levels), len(self._pos) == 1))
+            parents *= math.prod(spans[at][1] - spans[at][0] for at in run.levels)
+            if run.kind is Kind.CHAIN:
+                self._fields += [(largest if run is parts[-1] else parents, index)] * len(run.levels)
         values = first.values.dtype if type(first.values) is np.ndarray else numpy_dtype(first.scalar)
-        self._fields.append(values)
+        self._fields.append((largest, values))
         self._buffers = [
             (k, part == "pos", level)
             for k, s in enumerate(storages)
@@ -293,20 +299,21 @@ class ShapedMove:
             room += s.values.shape[0] * most
         if room > LITTLE:
             return None
+        room = min(room, self._largest)
         memory += arrays or self._fixed
         if self._torch:
             memory = memory_of(memory)
         parts: list[Any] = []
         for count, dtype in self._pos:
-            parts.append(np.zeros(room + 1 if count is None else count, dtype))
-        for dtype in self._fields:
-            parts.append(np.empty(room, dtype))
+            parts.append(np.zeros(1 + (min(room, count) if parts else count), dtype))
+        for count, dtype in self._fields:
+            parts.append(np.empty(min(room, count), dtype))
         sizes = np.zeros(self._sizes, np.int64)
         memory += parts
         memory.append(sizes)
         memory.append(room)
         self._launch(memory)
-        return self._result(storages[0], parts, sizes.tolist(), room)
+        return self._result(storages[0], parts, sizes.tolist())
 
     def _launch(self, memory: list[Any]) -> None:
         if self._record is not None:
@@ -320,7 +327,7 @@ class ShapedMove:
                 words[slot] = x if type(x) is int else address(x)
         self._executable.run(words)
 
-    def _result(self, s: Storage, parts: list[Any], sizes: list[int], room: int) -> Storage:
+    def _result(self, s: Storage, parts: list[Any], sizes: list[int]) -> Storage:
         """The storage of what the launch has filled."""
         format = self._format
         pos: list[Any] = [None] * format.nlevels
@@ -331,10 +338,10 @@ class ShapedMove:
             edges, used = parts[k], sizes[number]
             pos[levels[0]] = edges if is_known else _shrunk(edges, parents + 1)
             for level in levels:
-                crd[level] = parts[at] if used == room else _shrunk(parts[at], used)
+                crd[level] = _shrunk(parts[at], used)
                 at += 1
             parents = used
-        values = parts[-1] if parents == room else _shrunk(parts[-1], parents)
+        values = _shrunk(parts[-1], parents)
         if self._torch:
             from_numpy = sys.modules["torch"].from_numpy
             pos = [None if b is None else from_numpy(b) for b in pos]
