@@ -24,11 +24,16 @@ from .program import compute
 __all__ = ["Plan", "explain", "sampled_plan"]
 
 
-@dataclass(frozen=True)
+ECHO = 24
+"""Lines that the prompt shows of a plan."""
+
+
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What an operation ran, step by step.
 
-    `loops`, `llvm` and `asm` are the code of its kernels, one after the other.
+    At the prompt it shows its beginning; `print(plan)` shows all. `loops`, `llvm` and `asm` are the code of its
+    kernels, one after the other.
 
     Examples
     --------
@@ -84,6 +89,13 @@ class Plan:
                 f"in all {self.nbytes:,} bytes" + (f", {converted:,} of them for conversions" if converted else "")
             )
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """The printed form; of a long one the beginning."""
+        lines = str(self).splitlines()
+        if len(lines) <= ECHO:
+            return "\n".join(lines)
+        return "\n".join([*lines[: ECHO - 1], f"... {len(lines) - ECHO + 1} more lines: print(plan)"])
 
     def _repr_html_(self) -> str:
         """The printed form for a notebook, with the loops of each kernel folded below it."""

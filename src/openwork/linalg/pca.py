@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..advice.table import table_text
+from ..advice.units import count_text, percent_text
 from ..errors import DTypeError, ShapeError
 from ..integers import integer
 from ..progress import Progress, reporting
@@ -15,6 +17,11 @@ from .operands import counts, dense, matrix, numbers, options_of, solve_scalar
 from .operator import aslinearoperator, counted
 
 __all__ = ["PCA", "pca"]
+
+
+_SHOWN = 20
+"""Components that the prompt shows."""
+_COLUMNS = ("component", "singular value", "variance", "share", "sum of shares")
 
 
 class PCA(NamedTuple):
@@ -41,6 +48,30 @@ class PCA(NamedTuple):
     explained_variance_ratio: np.ndarray[Any, Any]
     singular_values: np.ndarray[Any, Any]
     mean: np.ndarray[Any, Any]
+
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{table_text(_COLUMNS, self._rows(), (), line=False)}"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+        body = "".join("<tr>" + "".join(f"<td>{text}</td>" for text in row) + "</tr>" for row in self._rows())
+        return f"<p>{self._title()}</p><table><tr>{head}</tr>{body}</table>"
+
+    def _title(self) -> str:
+        """What is found, in a line."""
+        (samples, k), features = self.scores.shape, len(self.mean)
+        share = percent_text(float(self.explained_variance_ratio.sum()))
+        return f"PCA({count_text(samples)} samples x {count_text(features)} features, k={k}, {share} of the variance)"
+
+    def _rows(self) -> list[list[str]]:
+        """Of each of the first components: its number, singular value, variance, its share, the sum of shares."""
+        ratios = self.explained_variance_ratio
+        columns = self.singular_values, self.explained_variance, ratios, np.cumsum(ratios)
+        rows = [
+            [str(k + 1), f"{s:.4g}", f"{v:.4g}", percent_text(r), percent_text(c)]
+            for k, (s, v, r, c) in enumerate(zip(*(column.tolist() for column in columns), strict=True))
+        ]
+        return rows if len(rows) <= _SHOWN else [*rows[: _SHOWN - 1], ["..."] * len(_COLUMNS)]
 
     def transform(self, a: Any) -> np.ndarray[Any, Any]:
         """Scores of other samples: `(a - mean) @ components.T`."""

@@ -32,6 +32,10 @@ class SVD(NamedTuple):
     s: Array
     vh: Array
 
+    def __repr__(self) -> str:
+        with np.printoptions(precision=4, threshold=20, edgeitems=6, linewidth=100):
+            return f"SVD(u: {self.u.shape}, s={self.s}, vh: {self.vh.shape})"
+
 
 @at_operand
 def randomized_svd(

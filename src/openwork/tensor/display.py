@@ -21,6 +21,10 @@ __all__ = ["html", "line", "text"]
 _MAX_ITEMS = 20
 _SPY_CELLS = 48
 _SPY_ELEMENTS = 2_000_000
+_CELL, _PICTURE = 4, 96
+"""Pixels of a cell, and of the longer side of a picture, at least."""
+_COLOUR = (64, 128, 208)
+"""A blue that is seen on white and on black."""
 
 
 def line(t: Tensor) -> str:
@@ -78,41 +82,48 @@ def _item_text(x: Any) -> str:
 
 
 def html(t: Tensor) -> str:
-    """A table of the facts, with a spy plot of a matrix."""
+    """A table of the facts beside a picture of a matrix, buffers folded below them; for light and dark pages."""
     facts = [
-        ("format", f"{t.format.name or ''} {t.format}".strip()),
-        ("shape", str(t.shape)),
-        ("dtype", str(t.dtype)),
-        ("device", t.device),
-        ("nse", f"{t.nse:,} ({t.density:.3g} of {t.size:,})"),
+        ("format", f"{t.format.name or ''} <code>{escape(str(t.format))}</code>".strip()),
+        ("shape", " &times; ".join(f"{n:,}" for n in t.shape) or "a scalar"),
+        ("dtype", f"{t.dtype}, {t.device}"),
+        ("elements", f"{t.nse:,} stored, {100 * t.density:.2g}% of {t.size:,}"),
         ("bytes", f"{t.nbytes:,}"),
-        *((name, _buffer_text(buffer)) for name, buffer in _buffers(t)),
     ]
-    rows = "".join(f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts)
-    return f"<div style='display:flex;gap:1em'><table>{rows}</table>{_spy(t)}</div>"
+    cell = "style='text-align:left;vertical-align:top;padding:2px 8px'"
+    rows = "".join(f"<tr><th {cell}>{name}</th><td {cell}>{value}</td></tr>" for name, value in facts)
+    buffers = "\n".join(f"{name} = {_buffer_text(buffer)}" for name, buffer in _buffers(t))
+    folded = f"<details><summary>buffers</summary><pre style='white-space:pre-wrap'>{escape(buffers)}</pre></details>"
+    return (
+        "<div style='display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start'>"
+        f"<div><table style='margin:0'>{rows}</table>{folded}</div>{_spy(t)}</div>"
+    )
 
 
 def _spy(t: Tensor) -> str:
-    """A picture of at most 48 x 48 cells, each as dark as it has elements, as an image in the page."""
+    """A picture of at most 48 x 48 cells, each as opaque as it has elements, as an image in the page."""
     if t.ndim != 2 or 0 in t.shape or t.device != "cpu" or t._storage.positions[-1] > _SPY_ELEMENTS:
         return ""
 
     (rows, columns), _ = coordinates(t._storage)
     height, width = (min(_SPY_CELLS, n) for n in t.shape)
     cells = np.bincount(rows * height // t.shape[0] * width + columns * width // t.shape[1], minlength=height * width)
-    shade = 255 - np.ceil(cells * (200 / cells.max(initial=1))).astype(np.uint8) - 55 * (cells > 0).astype(np.uint8)
-    image = b64encode(_png(shade.reshape(height, width))).decode()
-    style = f"width:{4 * width}px;height:{4 * height}px;image-rendering:pixelated;border:1px solid gray"
+    opacity = np.ceil(cells * (155 / cells.max(initial=1))).astype(np.uint8) + 100 * (cells > 0).astype(np.uint8)
+    image = b64encode(_png(opacity.reshape(height, width))).decode()
+    side = max(_CELL, -(-_PICTURE // max(height, width)))
+    style = f"width:{side * width}px;height:{side * height}px;image-rendering:pixelated;border:1px solid #8888"
     return f"<img alt='where the elements are' style='{style}' src='data:image/png;base64,{image}'>"
 
 
-def _png(gray: np.ndarray[Any, Any]) -> bytes:
-    """A PNG file of a matrix of uint8: black is 0. (W3C, Portable Network Graphics, 3rd edition.)"""
-    height, width = gray.shape
+def _png(opacity: np.ndarray[Any, Any]) -> bytes:
+    """A PNG file of cells of one colour, by opacity as uint8. (W3C, Portable Network Graphics, 3rd edition.)"""
+    height, width = opacity.shape
+    cells = np.empty((height, width, 4), np.uint8)
+    cells[..., :3], cells[..., 3] = _COLOUR, opacity
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    lines = b"".join(b"\0" + row.tobytes() for row in gray)
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    lines = b"".join(b"\0" + row.tobytes() for row in cells)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
