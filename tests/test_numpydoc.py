@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from types import FunctionType
 from typing import Any
 
 import pytest
-from test_docstrings import FUNCTIONS
+from test_docstrings import FUNCTIONS, TORCH, run
+from test_docstrings import names as names
 
 import openwork as ow
 from openwork.docstrings import compose, parse
 from openwork.lazy_docstring import Documentation
+from openwork.tensor.documentation import as_method
 
 numpydoc = pytest.importorskip("numpydoc.validate")
 docscrape = pytest.importorskip("numpydoc.docscrape")
@@ -27,6 +30,15 @@ LATER = ("linalg.", "graph.", "decomposition.", "plot.", "masked.", "io.", "dask
 """The packages whose docstrings are not complete yet."""
 
 
+CLASSES = (ow.Tensor,)
+METHODS = {
+    f"{c.__name__}.{name}": method
+    for c in CLASSES
+    for name in dir(c)
+    if not name.startswith("_") and isinstance(method := inspect.getattr_static(c, name), FunctionType)
+}
+
+
 def faults(thing: Any) -> list[str]:
     """What numpydoc finds wrong with a docstring."""
     found = numpydoc.validate(docscrape.get_doc_object(thing))["errors"]
@@ -36,6 +48,29 @@ def faults(thing: Any) -> list[str]:
 def test_every_function_describes_its_parameters_results_and_errors() -> None:
     wrong = {name: faults(f) for name, f in FUNCTIONS.items() if not name.startswith(LATER)}
     assert {name: what for name, what in wrong.items() if what} == {}
+
+
+def test_there_are_some_methods() -> None:
+    assert len(METHODS) > 220
+
+
+@pytest.mark.thin(3)
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_describes_its_parameters_results_and_errors(name: str) -> None:
+    assert faults(METHODS[name]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_examples_of_methods_run(name: str, names: dict[str, Any]) -> None:
+    if "to_torch" in name and not TORCH:
+        pytest.skip("torch is not installed")
+    assert run(name, METHODS[name], names) > 0
+
+
+def test_examples_of_functions_become_calls_of_methods() -> None:
+    text = ">>> ow.sum(ow.sum(A, axis=0)), ow.sum([1, 2])\n3\n>>> B = ow.sum(-A) + 1"
+    assert as_method(text, "sum") == ">>> A.sum(axis=0).sum(), ow.sum([1, 2])\n3\n>>> B = (-A).sum() + 1"
 
 
 def test_a_fault_is_found() -> None:

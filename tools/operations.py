@@ -44,10 +44,9 @@ def blocks() -> list[Operation]:
     return sorted(OPERATIONS.values(), key=lambda o: (o.module, o.name))
 
 
-def _signature(operation: Operation, *, method: bool) -> str:
-    """The parameters in parentheses; a method's without its first, which is the tensor."""
-    parameters = operation.parameters() if method else inspect.signature(operation.function).parameters.values()
-    shown = [p.replace(annotation=p.empty) for p in parameters]
+def _signature(operation: Operation) -> str:
+    """The parameters in parentheses."""
+    shown = [p.replace(annotation=p.empty) for p in inspect.signature(operation.function).parameters.values()]
     text = str(inspect.Signature([p.replace(default=Ellipsis) if _is_long(p.default) else p for p in shown]))
     return text.replace("Ellipsis", "...")
 
@@ -68,12 +67,12 @@ def _wrapped(name: str, entries: list[str], doc: str) -> str:
 
 
 def _row(o: Operation) -> str:
-    """An operation as a row: its name, what it is, and the documentation of the method."""
+    """An operation as a row: its name, what it is, and the first sentence of the method."""
     kinds = {
         "method": o.method, "places": bool(o.places), "attribute": o.attribute, "operands": o.operands,
         "masked": o.masked is not None, "lazy": o.lazy, "grad": o.grad,
     }  # fmt: skip
-    text = f"{o.name}{_signature(o, method=True)}\n\n{o.summary}" if o.method else o.summary if o.attribute else ""
+    text = o.summary if o.method or o.attribute else ""
     return f"({', '.join(map(json.dumps, (o.name, ' '.join(k for k, v in kinds.items() if v), text)))}),"
 
 
@@ -293,7 +292,7 @@ def reference(all_: list[Operation]) -> str:
             names = ", ".join(f"`{n}`" for n in _numpy_names(o))
             summary = o.summary.replace("|", "\\|")
             method = "attribute" if o.attribute else _mark(o.method)
-            cells = (f"`{o.name}{_signature(o, method=False)}`", summary, _rules(o), method, names)
+            cells = (f"`{o.name}{_signature(o)}`", summary, _rules(o), method, names)
             out.append(f"| {' | '.join((*cells, _mark(o.masked is not None), _mark(o.lazy)))} |")
         out.append("")
     return "\n".join(out)

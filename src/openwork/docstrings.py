@@ -44,7 +44,7 @@ _SENTENCE = re.compile(r"(?<=[a-z0-9)`\]\"A-Z][.!?])\s+(?=[A-Z`\"(])")
 _NOUN = (
     r"(?:(?:dense|masked|torch|sparse|named|NumPy|SciPy) )*(?:Tensors?|MaskedTensor|arrays?|tensors?|LinearOperator"
     r"|Format|Advice|Plan|Lazy|Assembler|Factorization|JacobianPlan|CP|Tucker|SVD|PCA|BlockMatrix|tuple|list|dict"
-    r"|function of a vector)"
+    r"|function of a vector|(?:[a-z]\w*\.)+\w+)"
 )
 _TYPE = re.compile(rf"(?:an? |the )?({_NOUN}(?:, {_NOUN})*(?:,? (?:or|and) {_NOUN})?)\b(?P<end>(?= ?[,;:(])|$)?")
 """A description that begins with a type; it ends there where what follows is a clause of its own."""
@@ -191,6 +191,7 @@ def compose(
     package: str = "",
     result: tuple[str, str] | None = None,
     skipped: Iterable[str] = (),
+    more: str = "",
     examples: Callable[[str], str] | None = None,
 ) -> str:
     """The docstring in numpydoc's form.
@@ -198,12 +199,13 @@ def compose(
     package : of the function, whose recurring parameters are described
     result : the type and the description of what is returned, where the source does not say
     skipped : parameters that are not described, `self`
+    more : a paragraph behind those of the source
     examples : from the examples of the source to those that are shown
     """
     parts = parse(source)
     first, *rest = parts.prose or [""]
-    summary, *more = _SENTENCE.split(_joined(first), maxsplit=1)
-    sections = [summary, *map(_wrapped, more), *map(_wrapped, rest)]
+    summary, *others = _SENTENCE.split(_joined(first), maxsplit=1)
+    sections = [summary, *map(_wrapped, (*others, *rest)), _wrapped(more)]
     shown = [p for name, p in signature.parameters.items() if name not in skipped]
     sections += _section("Parameters", list(_described(shown, parts.parameters, package)))
     sections += _section("Returns", [_entry(*r) for r in _returned(parts.returns, signature.return_annotation, result)])
@@ -294,8 +296,9 @@ def _type_and_text(p: Parameter, text: str) -> tuple[str, str]:
 
 
 def _after(found: re.Match[str], text: str) -> str:
-    """What a description says behind its type; all of it where that goes on."""
-    return (text[found.end() :].lstrip(",;: ") if found["end"] is not None else "") or text
+    """What a description says behind its type; all of it where that goes on, but for the name of a class."""
+    ends = found["end"] is not None or "." in found[1]
+    return (text[found.end() :].lstrip(",;: ") if ends else "") or text
 
 
 _NAMES = {

@@ -83,7 +83,9 @@ TYPES: dict[str, str] = {
     "m": "array", "v": "array", "value": NUMBER, "kind": "str, dtype or tuple", "ord": "number or str",
     "arrays_and_dtypes": "array, Tensor, dtype or number", "from_": "dtype, Tensor or array", "to": DTYPE,
     "shapes": "sequence of int", "subscripts": "str", "what": "callable, str or Lazy",
-    "expressions": "Lazy or anything", "coordinates": "array_like of int", "blocks": "int or array_like of int",
+    "expressions": "Lazy or anything", "coordinates": "array_like of int",
+    "extents": "int or sequence of int", "axes": "int or sequence of int", "hook": "callable", "place": "int",
+    "gradient": TENSOR, "inputs": "Tensor or sequence of Tensor", "index": ARRAY, "blocks": "int or array_like of int",
 }  # fmt: skip
 """The types of parameters whose annotation and description say none."""
 

@@ -49,7 +49,7 @@ class AutogradMixin:
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Record operations on the values from now on. Raises UnsupportedError for NumPy buffers."""
+        """Record operations on the values from now on."""
         me = cast("Tensor", self)
         if requires_grad or self.requires_grad:
             values = _values(self, "requires_grad_").requires_grad_(requires_grad)

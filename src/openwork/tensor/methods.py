@@ -16,6 +16,7 @@ from ..runtime.library_errors import FAILURES, explain
 from ..runtime.operation import block
 from ..storage.buffers import is_torch
 from ..tables import ATTRIBUTES, LAZY, MASKED, METHODS, PLACES
+from .documentation import of_operation
 from .numpy_names import accepts, by_numpy, by_numpys_arguments, standard_arguments
 
 __all__ = ["LazyMethods", "MaskedMethods", "Methods"]
@@ -86,8 +87,10 @@ def _method(run: Callable[..., Any], kind: str, name: str, summary: str) -> Call
 
 
 def _called(call: Callable[..., Any], kind: str, name: str, summary: str) -> Callable[..., Any]:
-    call.__name__, call.__qualname__, call.__doc__ = name, f"{kind}.{name}", summary
-    call.__signature__ = _SignatureOfMethod(name)  # type: ignore[attr-defined]
+    signature = _SignatureOfMethod(name)
+    call.__name__, call.__qualname__ = name, f"{kind}.{name}"
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__doc__ = of_operation(kind, name, summary, signature)
     return call
 
 

@@ -51,19 +51,19 @@ class ScipyNames:
         return array.copy() if copy else array
 
     def tocsr(self, copy: bool = False) -> Any:
-        """SciPy's `csr_array`, over the same buffers where the format is CSR; see `to_scipy`."""
+        """The tensor as SciPy's `csr_array`, over the same buffers where the format is CSR; see `to_scipy`."""
         return self._scipys("csr", copy)
 
     def tocsc(self, copy: bool = False) -> Any:
-        """SciPy's `csc_array`, over the same buffers where the format is CSC; see `to_scipy`."""
+        """The tensor as SciPy's `csc_array`, over the same buffers where the format is CSC; see `to_scipy`."""
         return self._scipys("csc", copy)
 
     def tocoo(self, copy: bool = False) -> Any:
-        """SciPy's `coo_array` of any rank, over the same buffers where the format is COO; see `to_scipy`."""
+        """The tensor as SciPy's `coo_array`, over the same buffers where the format is COO; see `to_scipy`."""
         return self._scipys("coo", copy)
 
     def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> Any:
-        """SciPy's `bsr_array`, over the same buffers where the format is BSR; `blocksize` (1, 1) for others."""
+        """The tensor as SciPy's `bsr_array`, over the same buffers where the format is BSR."""
         if blocksize is None:
             return self._scipys("bsr", copy)
         block = extents(blocksize, "tobsr", "blocksize")
@@ -72,15 +72,15 @@ class ScipyNames:
         return to_scipy(_me(self).asformat(f"bsr({block[0]}, {block[1]})"), "bsr")
 
     def todia(self, copy: bool = False) -> Any:
-        """SciPy's `dia_array`, over the same buffers where the format is its; see `to_scipy`."""
+        """The tensor as SciPy's `dia_array`, over the same buffers where the format is its; see `to_scipy`."""
         return self._scipys("dia", copy)
 
     def tolil(self, copy: bool = False) -> Any:
-        """SciPy's `lil_array`."""
+        """The tensor as SciPy's `lil_array`."""
         return self._scipys("lil", False)
 
     def todok(self, copy: bool = False) -> Any:
-        """SciPy's `dok_array`."""
+        """The tensor as SciPy's `dok_array`."""
         return self._scipys("dok", False)
 
     def reshape(self, *extents: Any, order: str = "C", copy: bool | None = None, shape: Any = None) -> Any:

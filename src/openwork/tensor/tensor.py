@@ -30,6 +30,7 @@ from ..storage.watch import read_only
 from .autograd_mixin import AutogradMixin
 from .casting import may_cast
 from .display import html, line, text
+from .documentation import document_class
 from .exports import Exports
 from .inplace import make_writable, refuse_dense_gradient, replace_storage
 from .methods import Methods
@@ -215,11 +216,11 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         return values
 
     def pos(self, level: int) -> Array | None:
-        """The position buffer of a level, None where it stores none; a view that is not to be written to."""
+        """The position buffer of a level, None where it stores none."""
         return read_only(self._storage.pos[self._level(level)])
 
     def crd(self, level: int) -> Array | None:
-        """The coordinate buffer of a level, None where it stores none; a view that is not to be written to."""
+        """The coordinate buffer of a level, None where it stores none."""
         return read_only(self._storage.crd[self._level(level)])
 
     def _level(self, level: int) -> int:
@@ -386,7 +387,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         return self.transpose(order)
 
     def check(self) -> Tensor:
-        """The tensor itself. Raises InvariantError where its buffers break an invariant. Cost: O(nse)."""
+        """The tensor itself, once its buffers were checked."""
         check(self._storage)
         return self
 
@@ -447,3 +448,6 @@ def unpickled(storage: Storage) -> Tensor:
     restored: Storage = make(*parts)
     check(restored)
     return Tensor._from_storage(restored)
+
+
+document_class(Tensor, late("tensor.method_texts", "TEXTS"), 'A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr")')

@@ -62,7 +62,7 @@ class TorchAttributes:
         return str(_of_torch(self, "is_sparse_csr").layout) == "torch.sparse_csr"
 
     def stride(self, dim: int | None = None) -> Any:
-        """Elements from one to the next along each dimension, or one, of a dense format; sparse ones have none."""
+        """The elements from one to the next along each dimension, or one, of a dense format; sparse ones have none."""
         me = cast("Tensor", self)
         if not me.format.is_dense:
             raise UnsupportedError(f"stride: format {me.format} has no strides\n  help: to_dense()")
@@ -133,7 +133,7 @@ class TorchAttributes:
         return cast("Tensor", self).ndim
 
     def element_size(self) -> int:
-        """Bytes of one element."""
+        """The bytes of one element."""
         return buffers.itemsize(cast("Tensor", self)._storage.scalar)
 
     def _nnz(self) -> int:
@@ -229,7 +229,7 @@ class TorchAttributes:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The bytes of one element."""
         return buffers.itemsize(_of_torch(self, "itemsize")._storage.scalar)
 
     @property
@@ -258,7 +258,7 @@ class TorchAttributes:
         return int(_of_torch(self, "get_device").values.get_device())
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> Tensor:
-        """The tensor in a GPU's memory. Raises UnsupportedError where there is none."""
+        """The tensor in a GPU's memory."""
         number = integer(device, "cuda", "device") if isinstance(device, int) else None
         return cast("Tensor", self).to("cuda" if device is None else device if number is None else f"cuda:{number}")
 
