@@ -80,12 +80,14 @@ def _same_structure(a: DeviceTensor, b: DeviceTensor) -> bool:
 
 
 def _broadcast(name: str, op: str, tensors: list[DeviceTensor]) -> DeviceTensor:
-    """A sparse tensor times a dense one that stretches to it."""
+    """A tensor, sparse or not, times a dense one that stretches to it."""
     shape = np.broadcast_shapes(*(t.shape for t in tensors))
-    sparse = [t for t in tensors if not t.format.is_dense]
+    sparse = [t for t in tensors if not t.format.is_dense] or [t for t in tensors if t.shape == shape][:1]
     if op != "mul" or len(sparse) != 1 or sparse[0].shape != shape or sparse[0].fill_value != 0:
         raise refused(name, tensors, f"shapes {' and '.join(str(t.shape) for t in tensors)}")
     t, d = sparse[0], next(x for x in tensors if x is not sparse[0])
+    if not d.format.is_dense:
+        raise refused(name, tensors, "of two sparse tensors one that stretches")
     rule = result_of(name, *tensors)
     names = tuple(f"i{k}" for k in range(t.ndim))
     view = view_of(d)

@@ -1,4 +1,4 @@
-"""Products on a device, of one sparse tensor and dense ones: statements, sampled where the result has its indices."""
+"""Products on a device: statements of one sparse tensor and dense ones, joins of the elements of sparse ones."""
 
 from __future__ import annotations
 
@@ -6,21 +6,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.schedule.kept_format import kept_format
+from ..compiler.semiring import Semiring
 from ..errors import ShapeError
+from ..format.format import Format
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..ops.products.subscripts import parse_subscripts, subscripts_of
 from ..ops.products.tensor_times import mttkrp_subscripts, ttm_letters, ttv_letters
 from ..runtime.formats import resolve_format
 from ..runtime.promote import promote
+from ..runtime.semirings import semiring as semiring_of
+from ..storage.scalars import python_scalar
+from .adapter import Memory
 from .conversion import assembled, ordered, starts_of, summed
 from .coordinates import Elements, elements_of
+from .joins import Labelled, combined, key_of
 from .kernels import each
 from .operations import on_device, refused
 from .reductions import reduce
+from .rules import result_of
 from .statements import View, contract, sample, view_of
 from .tensor import DeviceTensor
 from .transfer import over
-from .vector import gather
+from .vector import gather, order_of
 
 __all__ = ["einsum", "matmul", "product"]
 
@@ -29,8 +36,10 @@ def product(name: str, inputs: Sequence[str], output: str, operands: Sequence[De
     """The sum of products by letters, of one sparse tensor at most and dense ones."""
     _check(name, inputs, operands)
     sparse = [k for k, x in enumerate(operands) if not x.format.is_dense]
-    if len(sparse) > 1 or any(len(set(term)) < len(term) for term in inputs):
-        raise refused(name, operands, "one sparse operand, and no letter twice in a term, run there")
+    if any(len(set(term)) < len(term) for term in inputs):
+        raise refused(name, operands, "a letter twice in a term")
+    if len(sparse) > 1:
+        raise refused(name, operands, "several sparse operands beside dense ones")
     driver = sparse[0] if sparse else 0
     t = operands[driver]
     if t.fill_value != 0:
@@ -69,6 +78,50 @@ def _check(name: str, inputs: Sequence[str], operands: Sequence[DeviceTensor]) -
                 )
 
 
+def sparse_product(
+    name: str, inputs: Sequence[str], output: str, operands: Sequence[DeviceTensor], target: Format,
+    ring: Semiring, mask: tuple[Memory, bool] | None = None,
+) -> DeviceTensor:  # fmt: skip
+    """The sum of products of two sparse tensors or more over a semiring, two at a time in their order."""
+    _check(name, inputs, operands)
+    scalar = ring.result(promote(tuple(x.scalar for x in operands)))
+    for x in operands:
+        if x.fill_value != 0 and x.fill_value != ring.add.identity_of(scalar):
+            raise refused(name, operands, f"a fill value of {x.fill_value}")
+    if any(len(set(term)) < len(term) for term in inputs):
+        raise refused(name, operands, "a letter twice in a term")
+    first, *others = (Labelled(term, elements_of(summed(x))) for term, x in zip(inputs, operands, strict=True))
+    for k, other in enumerate(others, 1):
+        later = set(output).union(*inputs[k + 1 :])
+        kept = output
+        if k < len(others):
+            kept = "".join(c for c in dict.fromkeys(first.letters + other.letters) if c in later)
+        last = k == len(others)
+        first = Labelled(kept, combined(first, other, kept, ring, scalar, mask if last else None, name))
+    return assembled(first.elements, target, python_scalar(ring.add.identity_of(scalar), scalar), True)
+
+
+@on_device("spgemm")
+def spgemm(
+    a: DeviceTensor, b: DeviceTensor, *, semiring: str | Semiring = "plus_times", mask: DeviceTensor | None = None,
+    complement: bool = False, format: object = None,
+) -> DeviceTensor:  # fmt: skip
+    """The product of two sparse matrices over a semiring, at the elements of a mask where there is one."""
+    if a.ndim != 2 or b.ndim != 2:
+        raise ShapeError(f"spgemm: matrices of shapes {a.shape} and {b.shape}\n  expected: (m, k) and (k, n)")
+    _check("spgemm", ("ij", "jk"), (a, b))
+    target = result_of("matmul", a, b).format if format is None else resolve_format(format, 2)
+    keys = None
+    if mask is not None:
+        shape = (a.shape[0], b.shape[1])
+        if mask.shape != shape:
+            raise ShapeError(f"spgemm: expected a mask of shape {shape}, got {mask.shape}\n  help: slice it")
+        e = elements_of(mask)
+        key = key_of(e.coordinates, shape, e.values.length, e.values, "spgemm")
+        keys = gather(key, order_of([(key, shape[0] * shape[1])])), complement
+    return sparse_product("spgemm", ("ij", "jk"), "ik", (a, b), target, semiring_of(semiring), keys)
+
+
 @on_device("matmul")
 def matmul(a: DeviceTensor, b: DeviceTensor) -> DeviceTensor:
     """The matrix product; stacks where both have the same ones."""
@@ -81,15 +134,27 @@ def matmul(a: DeviceTensor, b: DeviceTensor) -> DeviceTensor:
     left = stacks[len(stacks) - max(0, a.ndim - 2) :] + left
     right = stacks[len(stacks) - max(0, b.ndim - 2) :] + right
     output = stacks + ("i" if a.ndim > 1 else "") + ("k" if b.ndim > 1 else "")
+    if not a.format.is_dense and not b.format.is_dense:
+        target = result_of("matmul", a, b).format
+        return sparse_product("matmul", (left, right), output, (a, b), target, semiring_of("plus_times"))
     return product("matmul", (left, right), output, (a, b))
 
 
 @on_device("einsum")
-def einsum(subscripts: Any, *operands: Any) -> DeviceTensor:
-    """Sums of products by index letters, of one sparse tensor and dense ones."""
+def einsum(
+    subscripts: Any, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times"
+) -> DeviceTensor:
+    """Sums of products by index letters: of one sparse tensor and dense ones, or of sparse ones over a semiring."""
     if not isinstance(subscripts, str):
         subscripts, operands = subscripts_of((subscripts, *operands))
     inputs, output, _ = parse_subscripts(subscripts, tuple(x.ndim for x in operands))
+    ring = semiring_of(semiring)
+    if len(operands) > 1 and not any(x.format.is_dense for x in operands):
+        text = f"{','.join(inputs)}->{output}"
+        target = result_of("einsum", text, *operands).format if format is None else resolve_format(format, len(output))
+        return sparse_product(f"einsum {subscripts!r}", inputs, output, operands, target, ring)
+    if ring.name != "plus_times" or format is not None:
+        raise refused(f"einsum {subscripts!r}", operands, "a semiring, or format=, beside dense operands")
     if len(operands) == 1 and not operands[0].format.is_dense and set(output) < set(inputs[0]):
         t = operands[0]
         reduced = reduce("sum", t, tuple(k for k, c in enumerate(inputs[0]) if c not in output), dtype=t.dtype)

@@ -28,6 +28,7 @@ __all__ = ["DeviceTensor", "upload"]
 
 call = late("device.table", "call")
 convert = late("device.conversion", "convert")
+index = late("device.indexing", "index")
 move = late("device.transfer", "move")
 Buffers = tuple[Memory | None, ...]
 
@@ -206,7 +207,7 @@ class DeviceTensor:
         )
 
     def __getitem__(self, key: Any) -> Any:
-        return call("__getitem__", (self, key), {})
+        return index(self, key)
 
     def __getattr__(self, name: str) -> Any:
         if name not in METHODS:

@@ -142,9 +142,19 @@ def order_of(keys: Sequence[tuple[Memory, int]]) -> Memory:
     """
     first = keys[0][0]
     order = iota(first.device, first.length)
+    if len(keys) == 1 and not scan(_falls(first))[1]:
+        return order
     for key, bound in reversed(keys):
         order = _by_key(key, max(0, bound - 1).bit_length(), order)
     return order
+
+
+def _falls(key: Memory) -> Memory:
+    """1 where a key is less than the one before, in i64."""
+    out = key.device.memory(key.length, "i64")
+    body = "y[t] = 0\nif t > 0:\n    y[t] = i64(x[t] < x[t - 1])"
+    each(key.device, key.length, body, {"y": out}, x=key)
+    return out
 
 
 def _by_key(key: Memory, bits: int, order: Memory) -> Memory:

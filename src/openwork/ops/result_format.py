@@ -25,6 +25,7 @@ from ..tensor.tensor import Tensor
 
 __all__ = [
     "ROOM",
+    "candidates",
     "dense_array",
     "fits",
     "from_dense_array",
@@ -45,7 +46,7 @@ def to_result_format(s: Storage, like: Format, format: object = None) -> Tensor:
     """
     if format is not None:
         return Tensor._from_storage(_to_format(s, resolve_format(format, len(s.shape), like)))
-    for target in _candidates(like, s.shape, s.positions[-1] if s.positions else 1):
+    for target in candidates(like, s.shape, s.positions[-1] if s.positions else 1):
         try:
             return Tensor._from_storage(_to_format(s, target))
         except (FormatError, ShapeError):
@@ -67,7 +68,7 @@ def little_format(like: Format, shape: tuple[int, ...], format: object = None) -
     return target if fits(target, shape, 0) else None
 
 
-def _candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Format]:
+def candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Format]:
     if like.ndim == len(shape):
         for candidate in dict.fromkeys((canonical(like), canonical(unbatched(like)))):
             if fits(candidate, shape, nse):

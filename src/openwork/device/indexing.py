@@ -1,0 +1,90 @@
+"""Elements by an index key on a device: spans and integers are a filter, index arrays a join with their numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import FormatError, ShapeError, UnsupportedError
+from ..ops.indexing.keys import Group, Selection, select
+from ..ops.result_format import candidates
+from .adapter import Memory
+from .conversion import assembled, summed
+from .coordinates import Elements, elements_of
+from .joins import key_of, pairs
+from .kernels import each
+from .tensor import DeviceTensor
+from .vector import chosen, fill, gather
+
+__all__ = ["index"]
+
+
+def index(t: DeviceTensor, key: Any) -> DeviceTensor:
+    """`t[key]` with NumPy's keys; one element is a tensor of rank 0. Index arrays are the host's, and moved there."""
+    chosen_by = select(key, t.shape)
+    t = summed(t)
+    e = _in_spans(elements_of(t), chosen_by)
+    numbers: dict[int, Memory] = {}
+    for group in chosen_by.groups:
+        e, numbers = _by_arrays(e, group, numbers)
+    device, n = e.values.device, e.values.length
+    coordinates = []
+    for axis in chosen_by.axes:
+        if axis.dim is not None:
+            coordinates.append(e.coordinates[axis.dim])
+        elif axis.array is not None and axis.array in numbers:
+            coordinates.append(numbers[axis.array])
+        else:
+            coordinates.append(fill(device, n, 0, "i64"))
+    found = Elements(chosen_by.shape, coordinates, e.values)
+    for target in candidates(t.format, chosen_by.shape, n):
+        try:
+            return assembled(found, target, t.fill_value, True)
+        except (FormatError, ShapeError, UnsupportedError):
+            continue
+    return assembled(found, t.asformat("coo").format, t.fill_value, True)
+
+
+def _in_spans(e: Elements, by: Selection) -> Elements:
+    """The elements at integers and in slices, with their numbers there as coordinates."""
+    device, n = e.values.device, e.values.length
+    kept = fill(device, n, 1, "i64")
+    coordinates = list(e.coordinates)
+    for d, k in by.integers.items():
+        each(device, n, "y[t] = y[t] & i64(c[t] == k)", {"y": kept}, c=e.coordinates[d], k=k)
+    for d, span in by.spans.items():
+        if span.covers(e.shape[d]):
+            continue
+        out = device.memory(n, "i64")
+        body = """
+q = (c[t] - start) // step
+inside = i64(start + q * step == c[t]) & i64(q >= 0) & i64(q < count)
+out[t] = q
+y[t] = y[t] & inside
+""".strip("\n")
+        each(
+            device, n, body, {"y": kept, "out": out}, c=e.coordinates[d], start=span.start, step=span.step,
+            count=span.count,
+        )  # fmt: skip
+        coordinates[d] = out
+    return Elements(e.shape, coordinates, e.values).at(chosen(kept))
+
+
+def _by_arrays(e: Elements, group: Group, numbers: dict[int, Memory]) -> tuple[Elements, dict[int, Memory]]:
+    """The elements at the coordinates that index arrays hold, once for each time, and their places in the arrays."""
+    device, dims = e.values.device, list(group.arrays)
+    extents = [e.shape[d] for d in dims]
+    arrays = [device.of(np.asarray(group.arrays[d], np.int64), "i64") for d in dims]
+    left = key_of([e.coordinates[d] for d in dims], extents, e.values.length, e.values, "indexing")
+    right = key_of(arrays, extents, arrays[0].length, e.values, "indexing")
+    at, place = pairs(left, right, math.prod(extents))
+    numbers = {axis: gather(x, at) for axis, x in numbers.items()}
+    step = math.prod(group.shape)
+    for axis, extent in zip(group.axes, group.shape, strict=True):
+        step //= max(1, extent)
+        out = device.memory(at.length, "i64")
+        each(device, at.length, "y[t] = p[t] // step % extent", {"y": out}, p=place, step=step, extent=extent)
+        numbers[axis] = out
+    return e.at(at), numbers
