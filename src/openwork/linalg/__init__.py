@@ -28,11 +28,13 @@ from .dense_format import eig, eigh, eigvals, eigvalsh, matrix_rank, pinv, qr, s
 from .direct import det, inv, slogdet, solve, spsolve
 from .direct_solver.ordering import ordering
 from .eigen import eigs, eigsh, expm, expm_multiply, lobpcg, onenormest, svds
-from .factorization import Factorization, factorized
+from .factoring import factorized
+from .factorization import Factorization
 from .incomplete_lu import ilu0, iluk, ilut
 from .inverse import InverseOperator
 from .iterative import bicg, bicgstab, cg, cgs, gcrotmk, gmres, lgmres, lsmr, lsqr, minres, qmr, tfqmr
 from .jacobian_plan import JacobianPlan, hessian_plan, jacobian_plan
+from .least_squares import LeastSquares
 from .norms import matrix_norm, matrix_power, norm, trace, vector_norm
 from .operator import aslinearoperator
 from .pca import PCA, pca
@@ -52,6 +54,7 @@ __all__ = [
     "Factorization",
     "InverseOperator",
     "JacobianPlan",
+    "LeastSquares",
     "Preconditioner",
     "amg",
     "aslinearoperator",

@@ -14,7 +14,8 @@ from ..runtime.gradient_hook import differentiable
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, to_numpy
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
-from .factorization import Factorization, factorized
+from .factoring import factorized
+from .factorization import Factorization
 from .operands import (
     check_rows,
     dense,

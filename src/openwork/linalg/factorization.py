@@ -1,4 +1,4 @@
-"""A sparse matrix -> its factorisation, by our own solver or SuperLU, as an object that solves and takes new values."""
+"""A square sparse matrix -> its factorisation, as an object that solves with it, and takes other values."""
 
 from __future__ import annotations
 
@@ -7,32 +7,28 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, UnsupportedError, suggestion
-from ..integers import integer
+from ..errors import DTypeError, ShapeError
 from ..interop.layouts import sparse_csc_tensor, sparse_csr_tensor
-from ..progress import Passes, Progress, reporting
+from ..progress import Passes
 from ..runtime.gradient_hook import rule, tracked
-from ..storage.buffers import as_array, numpy_dtype, to_numpy
+from ..storage.buffers import as_array, numpy_dtype
 from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .direct_solver.graph import adjacency
-from .direct_solver.ordering import METHODS
 from .direct_solver.solvers import Multifrontal, symbolic_phase
 from .direct_solver.symbolic import Symbolic
 from .direct_solver.systems import Rows, completed, coordinates, equilibrated, mirror, rows_of
 from .inverse import InverseOperator, check_transposition
 from .mumps import Mumps
-from .operands import solve_scalar, square, value_buffers
+from .operands import solve_scalar, value_buffers
 from .pardiso import Pardiso
 from .preconditioner import finite
 from .superlu import SuperLU
 
-__all__ = ["Factorization", "factorized"]
+__all__ = ["Factorization"]
 
 Array = np.ndarray[Any, Any]
 
-KINDS = ("auto", "cholesky", "ldl", "lu", "superlu", "pardiso", "mumps")
-OURS = ("cholesky", "ldl", "lu")
 COLUMNS = 64
 """Columns of an inverse that are computed at a time."""
 SMALL = 1500
@@ -340,80 +336,3 @@ def _symmetry(rows: Rows) -> float:
     beside = int(np.count_nonzero(row != col))
     pairs = len(adjacency(rows.pos, rows.crd).crd) // 2
     return 2 * (beside - pairs) / max(beside, 1)
-
-
-def factorized(
-    a: Any, kind: str = "auto", *, ordering: Any = "auto", refine: int | None = None, precision: str = "same",
-    permc_spec: str | None = None, diag_pivot_thresh: float | None = None, relax: int | None = None,
-    panel_size: int | None = None, options: dict[str, Any] | None = None, progress: Progress = None,
-) -> Factorization:  # fmt: skip
-    """The factorisation of a square matrix of any format, to solve with again and again, and with new values.
-
-    Parameters
-    ----------
-    a : Tensor, shape (n, n), any format
-    kind : "cholesky" of a Hermitian positive definite matrix and "ldl" of an indefinite one: the lower triangle is
-        read; "lu"; "superlu", SciPy's; "pardiso", MKL's by pypardiso, float64 alone; "mumps", by python-mumps; "auto"
-        finds out: a Hermitian matrix is tried by "cholesky" and "ldl", others by "lu"; small ones go to SuperLU, and
-        so do those whose structure is far from symmetric
-    ordering : "auto", the name of a method of `ordering`, or an order
-    refine : steps of iterative refinement of each solution at most; by default 3 of "ldl" and "lu", 0 else
-    precision : "single" computes factors of half the size, and refines solutions with residuals of full precision
-    permc_spec, diag_pivot_thresh, relax, panel_size, options : those of `scipy.sparse.linalg.splu`, which say
-        kind="superlu"
-    progress : True for bars on stderr, one for each phase, or a function of (operations, all of them) of the numeric
-        phase; SuperLU's and MKL's tell nothing before their end
-
-    Returns
-    -------
-    Factorization : solve(b, trans), update(values), slogdet(), logdet(), kind, nse, symbolic
-
-    Cost: one factorisation by dense blocks on all threads; a solution O(nse of the factors). The symbolic phase is kept
-    with the structure, which tensors that differ in values alone share, and by `update`.
-    Raises numpy.linalg.LinAlgError, with the row, for a matrix that is singular or not definite, or has elements that
-    are nan or inf; UnsupportedError for an unknown kind.
-
-    See also: ordering, splu, solve, cholesky.
-
-    Examples
-    --------
-    >>> L = ow.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
-    >>> b = np.array([1.0, 2.0, 3.0, 4.0])
-    >>> F = ow.linalg.factorized(L, kind="cholesky")
-    >>> np.allclose(L @ F(b), b)
-    True
-    >>> np.allclose(F.update(2 * L.values)(b), F.update(L)(b) / 2)
-    True
-    """
-    given = {"permc_spec": permc_spec, "diag_pivot_thresh": diag_pivot_thresh, "relax": relax, "panel_size": panel_size}
-    asked = {name: x for name, x in {**given, "options": options}.items() if x is not None}
-    if asked:
-        kind = "superlu" if kind == "auto" else kind
-    if kind not in KINDS:
-        raise UnsupportedError(
-            f"factorized: no kind {kind!r}; there are {', '.join(KINDS)}{suggestion(kind, KINDS)}"
-        )  # fmt: skip
-    if asked and kind != "superlu":
-        raise TypeError(f"factorized() got options of SuperLU with kind={kind!r}: {', '.join(asked)}")
-    if isinstance(ordering, str) and ordering not in ("auto", "colamd", *METHODS):
-        known = ("auto", "colamd", *METHODS)
-        raise UnsupportedError(
-            f"factorized: no ordering {ordering!r}; there are {', '.join(known)}{suggestion(ordering, known)}"
-        )
-    if precision not in ("same", "single"):
-        raise UnsupportedError(f"factorized: precision is 'same' or 'single'; got {precision!r}")
-    steps = None if refine is None else integer(refine, "factorized", "refine", boolean=False)
-    t = square(a, "factorized")
-    if t.ndim != 2:
-        raise ShapeError(f"factorized: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
-    if not isinstance(ordering, str):
-        ordering = _permutation(ordering, t.shape[0])
-    with reporting(progress, "factorized") as passes:
-        return Factorization(t, solve_scalar(t), kind, ordering, steps, precision == "single", asked, passes)
-
-
-def _permutation(ordering: Any, n: int) -> Array:
-    order = np.asarray(to_numpy(ordering) if not isinstance(ordering, list | tuple) else ordering)
-    if order.shape != (n,) or order.dtype.kind not in "iu" or not np.array_equal(np.sort(order), np.arange(n)):
-        raise ShapeError(f"factorized: expected an order of {n} rows, each once; got shape {order.shape}")
-    return order

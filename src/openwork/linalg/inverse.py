@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError
-from ..storage.buffers import cast, numpy_dtype
+from ..storage.buffers import numpy_dtype
 from .operands import right_side
 
 __all__ = ["TRANSPOSES", "InverseOperator", "check_transposition"]
@@ -34,6 +34,8 @@ def check_transposition(trans: Any, operation: str) -> str:
 
 class InverseOperator:
     """The inverse of a matrix, or an approximation of it, as an operator of shape (n, n).
+
+    `shape` is that of the matrix: of one that is not square solutions have the length of its columns.
 
     Examples
     --------
@@ -65,11 +67,12 @@ class InverseOperator:
         """`solve` of a NumPy array of shape (n,) or (n, k)."""
         if np.iscomplexobj(right) and self.scalar in ("f32", "f64"):
             return np.asarray(self.apply(right.real, trans) + 1j * self.apply(right.imag, trans))
+        shape = (self.shape[1 if trans == "N" else 0], *right.shape[1:])
         if not right.size:
-            return np.array(cast(right, self.scalar))
+            return np.zeros(shape, self.dtype)
         columns = np.array(right, self.dtype, order="C", ndmin=2)
         columns = columns.reshape(-1, 1) if right.ndim == 1 else columns
-        return self._solve(columns, trans).reshape(right.shape)
+        return self._solve(columns, trans).reshape(shape)
 
     def solve(self, b: Any, trans: str = "N") -> Any:
         """x with `A @ x = b`, `A.T @ x = b` for trans="T", `A.H @ x = b` for "H"; of the kind of `b`.
@@ -77,10 +80,11 @@ class InverseOperator:
         `b` is a vector (n,), or right sides (n, k).
         """
         right, to_result = right_side(b, None)
-        if right.ndim not in (1, 2) or right.shape[0] != self.shape[0]:
+        rows = self.shape[0 if trans == "N" else 1]
+        if right.ndim not in (1, 2) or right.shape[0] != rows:
             raise ShapeError(
                 f"solve: the matrix has shape {self.shape}, the right side {right.shape}"
-                f"\n  expected ({self.shape[0]},) or ({self.shape[0]}, k)"
+                f"\n  expected ({rows},) or ({rows}, k)"
             )
         if right.dtype.kind not in "biufc":
             raise DTypeError(f"solve: expected numbers; got dtype {right.dtype}")

@@ -50,6 +50,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "dense_result": pointwise.dense_result,
     "fold": reductions.fold,
     **{name: krylov.solver_rule(name) for name in krylov.SOLVERS},
+    "least_squares_solve": krylov.factored_least_squares,
     "lsmr": krylov.least_squares_rule("lsmr"),
     "lsqr": krylov.least_squares_rule("lsqr"),
     "dense_gradient": dense_gradient.run,

@@ -16,12 +16,12 @@ from itertools import product
 __all__ = ["address", "char", "one_thread"]
 
 _LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
-_REAL_NAMES = {"herk": "syrk", "hetrf": "sytrf"}
+_REAL_NAMES = {"herk": "syrk", "hetrf": "sytrf", "unmqr": "ormqr", "unm2r": "orm2r"}
 
 
 @cache
 def address(routine: str, scalar: str) -> int:
-    """The address of a routine without its letter: ("gemm", "f64"). herk and hetrf of real types are syrk and sytrf."""
+    """The address of a routine without its letter: ("gemm", "f64"). Real types have other names of some (syrk)."""
     letter = _LETTERS[scalar]
     if scalar in ("f32", "f64"):
         routine = _REAL_NAMES.get(routine, routine)

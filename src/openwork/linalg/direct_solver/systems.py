@@ -11,7 +11,17 @@ from ...tensor.tensor import Tensor
 from ..operands import scipy_matrix, stored_as
 from .graph import Graph, transposed
 
-__all__ = ["Mirror", "Rows", "completed", "coordinates", "equilibrated", "mirror", "rows_of", "transversal"]
+__all__ = [
+    "Mirror",
+    "Rows",
+    "completed",
+    "compressed",
+    "coordinates",
+    "equilibrated",
+    "mirror",
+    "rows_of",
+    "transversal",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -60,12 +70,16 @@ class Mirror:
 
 def rows_of(t: Tensor, scalar: str) -> Rows:
     """The rows of a matrix of any format, or its columns where these are stored, without a copy where it lies so."""
-    turned = stored_as(t) == "csc"
+    return compressed(t, scalar, stored_as(t) == "csc")
+
+
+def compressed(t: Tensor, scalar: str, turned: bool) -> Rows:
+    """The rows of a matrix of any format and shape, those of the transpose where `turned`."""
     csr = scipy_matrix(t.T if turned else t, "csr", scalar)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
-    wide = max(2 * t.shape[0], 2 * csr.nnz) >= 2**31
+    wide = max(sum(t.shape), 2 * csr.nnz) >= 2**31
     kind = np.int64 if wide else np.int32
     return Rows(np.asarray(csr.indptr, kind), np.asarray(csr.indices, kind), csr.data, turned)
 

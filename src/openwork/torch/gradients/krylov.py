@@ -22,8 +22,10 @@ import torch
 from ...errors import ConvergenceWarning, UnsupportedError
 from ...linalg import iterative
 from ...linalg.inverse import InverseOperator
+from ...linalg.least_squares import LeastSquares
 from ...linalg.named import preconditioner_by_name
 from ...linalg.operator import aslinearoperator, is_operator
+from ...ops.elementwise.functions import conj
 from ...reals import real
 from ...runtime.gradient_hook import tracked
 from ...storage.buffers import as_array, scalar_of
@@ -35,7 +37,7 @@ from .permutation import without_duplicates
 from .single_operand import Product, _conjugate, _like, product
 from .solvers import _solve
 
-__all__ = ["SOLVERS", "least_squares_rule", "solver_rule"]
+__all__ = ["SOLVERS", "factored_least_squares", "least_squares_rule", "solver_rule"]
 
 SOLVERS = ("bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "minres", "qmr", "tfqmr")
 _ONCE = ("callback", "progress")
@@ -133,15 +135,18 @@ def _adjoint_operator(a: Any, name: str) -> Any:
 
 
 class _LeastSquares(Rule):
-    """The least-squares solution, as a function of the matrix's values and the right side."""
+    """The least-squares solution, as a function of the matrix's values and the right side.
 
-    __slots__ = ("call", "structure")
+    turned : whether the matrix is the conjugate transpose of the one that was given
+    """
 
-    def __init__(self, call: _Call, s: Storage) -> None:
-        self.call, self.structure = call, s
+    __slots__ = ("call", "structure", "turned")
+
+    def __init__(self, call: _Call | _Factors, s: Storage, turned: bool = False) -> None:
+        self.call, self.structure, self.turned = call, s, turned
 
     def forward(self, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        return self.call.solution(self.structure, values.detach(), right.detach())
+        return self.call.solution(self.structure, values.detach(), right.detach(), self.turned)
 
     def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
         return *tensors, output
@@ -157,8 +162,8 @@ class _LeastSquares(Rule):
             pairs = [(right - _times(s, values, x), z), (-y, x)]
             if not damp:
                 pairs.append((apply_rule(adjoint, conjugate, x), rest))
-            left = torch.stack([p for p, _ in pairs], 1)
-            other = torch.stack([_conjugate(q) for _, q in pairs], 1)
+            left = torch.cat([p.reshape(len(p), -1) for p, _ in pairs], 1)
+            other = torch.cat([_conjugate(q).reshape(len(q), -1) for _, q in pairs], 1)
             spec = Product(s, ("i", "j"), (("i", "k"), ("j", "k")), None, scalar_of(left))
             of_values = _like(product(spec, None, [left, other]), values)
         return of_values, _like(y, right)
@@ -179,7 +184,7 @@ class _LeastSquares(Rule):
         return dx + apply_rule(self, values, y) + outside
 
     def _adjoint(self) -> _LeastSquares:
-        return _LeastSquares(self.call, self.structure.permute((1, 0)))
+        return _LeastSquares(self.call, self.structure.permute((1, 0)), not self.turned)
 
 
 def _times(s: Storage, values: torch.Tensor, x: torch.Tensor) -> Any:
@@ -194,7 +199,7 @@ class _Call:
         self.name, self.damp, self.options = name, damp, options
         self.told: tuple[Any, ...] | None = None
 
-    def solution(self, s: Storage, values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    def solution(self, s: Storage, values: torch.Tensor, right: torch.Tensor, turned: bool) -> torch.Tensor:
         """The solution for a matrix."""
         options = self.options
         if self.told is not None:
@@ -205,6 +210,41 @@ class _Call:
         self.told = tuple(told) if self.told is None else self.told
         result: torch.Tensor = x
         return result
+
+
+class _Factors:
+    """Least-squares solutions by QR, with the factors that are there where the matrix is theirs, or its adjoint."""
+
+    damp = 0.0
+
+    def __init__(self, factors: LeastSquares, trans: str) -> None:
+        self.factors, self.trans, self.version = factors, trans, factors._updates
+        self.values: Any = None
+
+    def solution(self, s: Storage, values: torch.Tensor, right: torch.Tensor, turned: bool) -> torch.Tensor:
+        """The solution for a matrix."""
+        if self.values is None:
+            self.values = values
+        given, factors = self.values.conj().resolve_conj() if turned else self.values, self.factors
+        is_theirs = factors._updates == self.version and torch.equal(values, given)
+        if not is_theirs:
+            factors = LeastSquares(Tensor._from_storage(s.with_values(values)))
+        if factors.rank < min(s.shape):
+            raise UnsupportedError("solve: a basic solution, of a matrix of lower rank, has no gradient\n  help: lsqr")
+        found: torch.Tensor
+        if turned and is_theirs and self.trans == "T":
+            return factors.solve(right.conj().resolve_conj()).conj().resolve_conj()
+        if not is_theirs:
+            found = factors.solve(right)
+        else:
+            found = factors.solve(right, self.trans if not turned else "H" if self.trans == "N" else "N")
+        return found
+
+
+def factored_least_squares(factors: LeastSquares, a: Tensor, b: Any, trans: str) -> Any:
+    """The rule of `LeastSquares.solve`: the adjoint problem is solved with the same factors."""
+    turned = a if trans == "N" else a.mT if trans == "T" else conj(a).mT
+    return _least_squares(_Factors(factors, trans), turned, b)
 
 
 def least_squares_rule(name: str) -> Callable[..., Any]:
@@ -218,13 +258,17 @@ def least_squares_rule(name: str) -> Callable[..., Any]:
         if tracked([damp, options.get("x0")]):
             raise UnsupportedError(f"{name}: damp and x0 have no gradient\n  help: detach()")
         call = _Call(name, real(damp, name, "damp"), options)
-        s = without_duplicates(a._storage)
-        sides = b.to_dense() if isinstance(b, Tensor) else b
-        like = next(x for x in (s.values, sides) if isinstance(x, torch.Tensor))
-        right, values = as_array(sides, like=like), as_array(s.values, like=like)
-        scalar = torch.result_type(values[:0], right)
-        structure = structure_of(s).mapped(lambda x: as_array(x, like=bare(like, any_of_batch=True)))
-        x = apply_rule(_LeastSquares(call, structure), values.to(scalar), right.to(scalar))
-        return (Tensor._from_dense(x) if isinstance(b, Tensor) else x, *(call.told or ()))
+        return (_least_squares(call, a, b), *(call.told or ()))
 
     return rule
+
+
+def _least_squares(call: _Call | _Factors, a: Tensor, b: Any) -> Any:
+    s = without_duplicates(a._storage)
+    sides = b.to_dense() if isinstance(b, Tensor) else b
+    like = next(x for x in (s.values, sides) if isinstance(x, torch.Tensor))
+    right, values = as_array(sides, like=like), as_array(s.values, like=like)
+    scalar = torch.result_type(values[:0], right)
+    structure = structure_of(s).mapped(lambda x: as_array(x, like=bare(like, any_of_batch=True)))
+    x = apply_rule(_LeastSquares(call, structure), values.to(scalar), right.to(scalar))
+    return Tensor._from_dense(x) if isinstance(b, Tensor) else x

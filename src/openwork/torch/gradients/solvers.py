@@ -14,7 +14,8 @@ import torch
 from ...errors import UnsupportedError
 from ...integers import common_shape
 from ...linalg import direct, triangular
-from ...linalg.factorization import Factorization, factorized
+from ...linalg.factoring import factorized
+from ...linalg.factorization import Factorization
 from ...linalg.tridiagonal import is_tridiagonal
 from ...ops.elementwise.functions import conj
 from ...ops.manipulation.shaping import reshape
