@@ -122,3 +122,13 @@ def test_a_matrix_of_few_bits_is_solved_to_many() -> None:
     for dtype in ("float16", "int64", "x", "float32"):
         with pytest.raises(DTypeError, match=r"cg: dtype='\w+' does not hold float64"):
             linalg.cg(line(9), np.ones(9), dtype=dtype)
+
+
+def test_qmr_takes_one_preconditioner_of_two() -> None:
+    a, b = line(60, skew=0.1), np.arange(60.0)
+    inverse = linalg.jacobi(a)
+    want = np.linalg.solve(a.to_numpy(), b)
+    for options in ({"M1": inverse}, {"M2": inverse}, {"M1": "jacobi"}, {"M1": inverse, "M2": inverse}):
+        x, info = linalg.qmr(a, b, rtol=1e-12, maxiter=600, **options)
+        assert info == 0
+        np.testing.assert_allclose(x, want, rtol=1e-8)

@@ -33,6 +33,9 @@ TAKING: dict[str, Callable[[Any], Any]] = {
     "NumPy's @ x": lambda x: ow.asarray(D.numpy(), format="csr") @ x,
     "A * x": lambda x: A["csr"] * x,
     "A + x": lambda x: A["coo"] + x,
+    "x - A": lambda x: x - A["csr"],
+    "maximum": lambda x: ow.maximum(A["csr"], x),
+    "A *= x": lambda x: A["csr"].clone().__imul__(x),
     "asarray": lambda x: ow.asarray(x, format="csr"),
     "asarray, dense": lambda x: ow.asarray(x).sum(),
     "matmul": lambda x: ow.matmul(A["csr"], x),
@@ -80,9 +83,7 @@ def test_operands_without_memory_are_refused(name: str) -> None:
     with FakeTensorMode():
         fake = torch.ones(3, 3)
     for x in (fake, fake[:, 0:3]):
-        with pytest.raises(
-            (UnsupportedError, AssertionError), match=r"without memory|convert all Tensors to FakeTensors"
-        ):
+        with pytest.raises(UnsupportedError, match="without memory"):
             TAKING[name](x)
 
 

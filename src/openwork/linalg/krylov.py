@@ -18,7 +18,7 @@ from .block_krylov import METHODS
 from .convergence import Iterations, NonfiniteIterate, warn
 from .named import preconditioner_by_name
 from .operands import counts, dense, matrix, numbers, options_of, right_side, solve_scalar
-from .operator import aslinearoperator, from_callable, is_operator, preconditioner
+from .operator import aslinearoperator, from_callable, identity, is_operator, preconditioner
 
 __all__ = ["least_squares", "solver", "takes_tol"]
 
@@ -124,6 +124,8 @@ def scipy_options(name: str, a: Any, system: System, options: dict[str, Any]) ->
         if options.get(m) is not None:
             m_operand = preconditioner_by_name(options[m], a) if isinstance(options[m], str) else options[m]
             options[m] = preconditioner(m_operand, n, name, system.like, system.dtype)
+    if (options.get("M1") is None) != (options.get("M2") is None):  # qmr's, which takes both or none
+        options |= {m: identity(n, system.dtype) for m in ("M1", "M2") if options.get(m) is None}
     if options.get("x0") is not None:
         options["x0"] = dense(options["x0"])
         if options["x0"].shape not in ((n,), (n, 1), system.right.shape):

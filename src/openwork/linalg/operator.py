@@ -15,7 +15,7 @@ from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
 from .operands import dense, matrix, solve_scalar
 
-__all__ = ["aslinearoperator", "compose", "counted", "from_callable", "is_operator", "preconditioner"]
+__all__ = ["aslinearoperator", "compose", "counted", "from_callable", "identity", "is_operator", "preconditioner"]
 
 
 def is_operator(a: Any) -> bool:
@@ -122,6 +122,16 @@ def from_callable(function: Any, n: int, like: Any, dtype: Any) -> Any:
         return result
 
     return LinearOperator((n, n), matvec=product, dtype=dtype)
+
+
+def identity(n: int, dtype: Any) -> Any:
+    """The operator of shape (n, n) that gives what it is given."""
+    from scipy.sparse.linalg import LinearOperator
+
+    def same(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return x
+
+    return LinearOperator((n, n), matvec=same, rmatvec=same, dtype=dtype)
 
 
 def preconditioner(

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..storage.buffers import as_array, buffer_of, is_array, is_torch, of_torch, torch_module
+from ..storage.buffers import (
+    PLAIN_TENSORS,
+    as_array,
+    buffer_of,
+    is_array,
+    is_torch,
+    of_torch,
+    refuse_stand_in,
+    torch_module,
+)
 from ..storage.storage import Storage
 from ..storage.structure import keep
 from .tensor import Tensor
@@ -22,7 +31,10 @@ __all__ = ["in_library", "one_library", "over_torch", "storage_over_torch", "ten
 
 
 def one_library(*operands: Any) -> Sequence[Any]:
-    """Tensors and arrays over buffers of one library: torch's where one of them is. Others, numbers say, stay."""
+    """Tensors and arrays over buffers of one library: torch's where one of them is. Others, numbers say, stay.
+
+    Raises UnsupportedError for a torch tensor without memory.
+    """
     first: Any = None
     numpy = False
     for x in operands:
@@ -31,8 +43,10 @@ def one_library(*operands: Any) -> Sequence[Any]:
             values = s.values
         if type(values) is np.ndarray:
             numpy = True
-        elif first is None and is_torch(values):
-            first = values
+        elif type(values) in PLAIN_TENSORS or is_torch(values):
+            if values is x and type(x) not in PLAIN_TENSORS:
+                refuse_stand_in(x)
+            first = values if first is None else first
     return [_moved(x, first) for x in operands] if numpy and first is not None else operands
 
 
