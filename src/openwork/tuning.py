@@ -473,6 +473,9 @@ SELECTION_CANDIDATES = _tuned(
 SELECTION_INSERTED = _tuned(
     16, "elements", "up to which the first of a row are kept in order by insertion", "10 of 50: half of the time"
 )
+SELECTION_BLOCK = _tuned(
+    32, "elements", "of a row that are compared at once with the last of the first k", "set with the code"
+)
 SELECTION_SAMPLED = _tuned(
     1024, "elements", "of a row from which ranks are looked for near a sample's", "set with the code"
 )

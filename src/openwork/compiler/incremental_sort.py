@@ -55,7 +55,9 @@ NARROW = {
     "SPACE": "w: i64[room] = empty",
     "PUT": "w[f] = (key << 32) | (p - p0)",
     "WRITTEN": "w[p - p0] = (key << 32) | (p - p0)",
-    "KEPT": "w[f] = y1",
+    "KEPT_FIRST": "w[kept] = y1",
+    "KEPT": "w[kept] = y1",
+    "PLACES": "begin = 0",
     "MOVED": """
 y = w[f]
 g: i64 = f
@@ -94,7 +96,9 @@ WIDE = {
     "SPACE": "w: i64[room] = empty\nv: i64[room] = empty",
     "PUT": "w[f] = key\nv[f] = p - p0",
     "WRITTEN": "w[p - p0] = key",
-    "KEPT": "w[f] = y1\nv[f] = x1",
+    "KEPT_FIRST": "w[kept] = y1\nv[kept] = x1",
+    "KEPT": "w[kept] = y1\nv[kept] = v[x1]",
+    "PLACES": "for x1 in range(0, f):\n    v[x1] = x1",
     "MOVED": """
 y = w[f]
 z = v[f]

@@ -55,28 +55,52 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
         kept: i64 = stop + 0
         if k <= INSERT:
             kept = p0 + 0
-            for p in range(p0, stop):
-                KEYED
-                if key <= limit:
+            b: i64 = p0
+            while b < stop:
+                until = min(b + BLOCK, stop)
+                here: i64 = 1
+                if f == k and b + BLOCK <= stop:
+                    here = 0
+                    for e in range(0, BLOCK):
+                        p = b + e
+                        KEYED
+                        here += i64(key <= limit)
+                if here > 0:
+                    for p in range(b, until):  # novector
+                        KEYED
+                        if key <= limit:
+                            PUT
+                            MOVED
+                            f += i64(f < k)
+                            if f == k:
+                                r = k - 1
+                                limit = max(KEY_AT_RANK, LEAST + 1) - 1
+                b = until
+        c0: i64 = p0
+        while c0 < kept:
+            until = min(c0 + BLOCK, kept)
+            here: i64 = 1
+            if limit < 9223372036854775807 and c0 + BLOCK <= kept:
+                here = 0
+                for e in range(0, BLOCK):
+                    p = c0 + e
+                    KEYED
+                    here += i64(key <= limit)
+            if here > 0:
+                for p in range(c0, until):  # novector
+                    KEYED
                     PUT
-                    MOVED
-                    f += i64(f < k)
-                    if f == k:
+                    f += i64(key <= limit)
+                    if f + 1 == room:
+                        ends[0] = f
+                        begin = 0
+                        done = 0
+                        top = 0
                         r = k - 1
+                        SELECT
                         limit = max(KEY_AT_RANK, LEAST + 1) - 1
-        for p in range(p0, kept):
-            KEYED
-            PUT
-            f += i64(key <= limit)
-            if f + 1 == room:
-                ends[0] = f
-                begin = 0
-                done = 0
-                top = 0
-                r = k - 1
-                SELECT
-                limit = max(KEY_AT_RANK, LEAST + 1) - 1
-                f = k
+                        f = k
+            c0 = until
         begin = 0
         done = f if k <= INSERT else 0
         top = 0
@@ -199,41 +223,60 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
                 places[out] = target + skipped
             else:
                 wanted = rank if rank < less else rank - free
-                if fresh == 1 or wanted < base or wanted >= base + f:
-                    smallest: i64 = LEAST
-                    largest: i64 = 9223372036854775807
-                    if fresh == 0:
-                        for p in range(p0, p1):
-                            KEYED
-                            WRITTEN
-                    elif stored > LONG:
+                if fresh == 0 and (wanted < base or wanted >= base + f):
+                    for p in range(p0, p1):
+                        KEYED
+                        WRITTEN
+                    fresh = 1
+                if fresh == 1:
+                    fresh = 0
+                    f = stored + 0
+                    base = 0
+                    narrowed: i64 = 0
+                    more: i64 = i64(f > LONG)
+                    while more == 1:
                         for s in range(0, SAMPLE):
-                            y = w[s * stored // SAMPLE]
+                            y = w[s * f // SAMPLE]
                             g: i64 = s + 0
                             while g > 0 and near[g - 1] > y:
                                 near[g] = near[g - 1]
                                 g -= 1
                             near[g] = y
-                        t = wanted * SAMPLE // stored
+                        t = (wanted - base) * SAMPLE // f
+                        smallest: i64 = LEAST
+                        largest: i64 = 9223372036854775807
                         if t >= ASIDE:
                             smallest = near[t - ASIDE]
                         if t + ASIDE < SAMPLE:
                             largest = near[t + ASIDE]
-                    f = 0
-                    base = 0
-                    for x1 in range(0, stored):
-                        y1 = w[x1]
-                        KEPT
-                        base += i64(y1 < smallest)
-                        f += i64(y1 >= smallest and y1 <= largest)
-                    if wanted < base or wanted >= base + f:
-                        f = 0
-                        base = 0
-                        for p in range(p0, p1):
-                            KEYED
-                            PUT
-                            f += 1
-                    fresh = 0
+                        below: i64 = 0
+                        inside: i64 = 0
+                        for x1 in range(0, f):
+                            y1 = w[x1]
+                            below += i64(y1 < smallest)
+                            inside += i64(y1 <= largest)
+                        inside -= below
+                        if wanted < base + below or wanted >= base + below + inside or inside == f:
+                            more = 0
+                        else:
+                            kept: i64 = 0
+                            span = u64(largest - smallest)
+                            if narrowed == 0:
+                                for x1 in range(0, f):
+                                    y1 = w[x1]
+                                    KEPT_FIRST
+                                    kept += i64(u64(y1 - smallest) <= span)
+                            else:
+                                for x1 in range(0, f):
+                                    y1 = w[x1]
+                                    KEPT
+                                    kept += i64(u64(y1 - smallest) <= span)
+                            narrowed = 1
+                            base += below
+                            f = inside + 0
+                            more = i64(f > LONG)
+                    if narrowed == 0:
+                        PLACES
                     begin = 0
                     done = 0
                     top = 0
@@ -344,6 +387,7 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
         "FREE": "n * 0" if dense or missing else "n - (p1 - p0)",
         "LEAST": "(0 - 9223372036854775807 - 1)",
         "STACK": str(STACK),
+        "BLOCK": str(tuning.SELECTION_BLOCK),
         "SORTED": str(tuning.SELECTION_SORTED),
         "INSERT": str(tuning.SELECTION_INSERTED),
         "SAMPLE": str(tuning.SELECTION_SAMPLE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from string import ascii_letters
 from typing import Any
 
@@ -160,6 +161,7 @@ def rows_of(t: Tensor, axis: int, missing: bool = False) -> tuple[Rows, list[int
     return Rows(s.values, to_numpy(s.pos[-1]), to_numpy(s.crd[-1]), count, n, s.fill_value, missing), order
 
 
+@lru_cache(maxsize=64)
 def _row_format(ndim: int) -> Format:
     """(i, j, k) -> (i : dense, j : dense, k : compressed)."""
     last = parse("csr", 2).levels[-1].format

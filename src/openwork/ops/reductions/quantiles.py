@@ -15,7 +15,8 @@ from ...caller import warn
 from ...errors import DTypeError, UnsupportedError
 from ...interop.sources import asarray
 from ...runtime.operation import namespace, operation
-from ...storage.buffers import as_array, host_dtype, is_torch, to_numpy
+from ...runtime.values import apply_with_warnings
+from ...storage.buffers import as_array, host_dtype, is_torch, to_numpy, torch_module
 from ...tensor.dtypes import isdtype
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
@@ -143,18 +144,12 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
     ranks = [low, high] if np.any(weight) else [low]
     ranks += [np.full(1, n - 1)] if has_nan and not skip else []
     elements = _elements(rows, ranks, flat.shape[:-1])
-    first = Tensor._from_dense(elements[..., :m])
-    out = first
+    between = elements[..., :m]
     if np.any(weight):
-        second = Tensor._from_dense(elements[..., m : 2 * m])
-        fraction = asarray(as_array(np.ascontiguousarray(np.broadcast_to(weight, shape)), like=flat.values))
-        fraction = fraction.astype(flat.dtype) if floating else fraction
-        if method == _MEDIAN:
-            between = (first + second) / 2
-        else:
-            rise = second - first
-            between = where(fraction < 0.5, first + rise * fraction, second - rise * (1 - fraction))
-        out = where(fraction > 0, between, first)
+        weight = np.ascontiguousarray(np.broadcast_to(weight, shape))
+        weight = weight.astype(host_dtype(flat._storage.scalar), copy=False) if floating else weight
+        between = _between(between, elements[..., m : 2 * m], as_array(weight, like=flat.values), method)
+    out = Tensor._from_dense(between)
     if skip:  # of nothing but NaN the elements at the places are NaN, which torch gives the gradient to
         if not np.all(counts):
             warn("All-NaN slice encountered", RuntimeWarning)
@@ -162,6 +157,19 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
     if has_nan:
         out = where(isnan(Tensor._from_dense(elements[..., -1:])), float("nan"), out)
     return out.asformat("dense")
+
+
+def _between(first: Any, second: Any, weight: Any, method: str) -> Any:
+    """The elements between two of a dense array, of weight 0 the first; weights of the same array library."""
+    where = torch_module().where if is_torch(first) else np.where
+    if method == _MEDIAN:
+        between = apply_with_warnings("div", apply_with_warnings("add", first, second), 2)
+    else:
+        rise = apply_with_warnings("sub", second, first)
+        near_first = apply_with_warnings("add", first, apply_with_warnings("mul", rise, weight))
+        near_second = apply_with_warnings("sub", second, apply_with_warnings("mul", rise, 1 - weight))
+        between = where(weight < 0.5, near_first, near_second)
+    return where(weight > 0, between, first)
 
 
 def _elements(rows: Rows, ranks: Sequence[Places], shape: tuple[int, ...]) -> Any:
