@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..imported import when_imported
 from ..ir.operations import INFIX
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
@@ -70,16 +70,11 @@ _KNOWN_TYPES: set[type] = {bool, int, float, complex, list, tuple, np.ndarray}
 """Operand types that operators take, those met so far: numbers, arrays, tensors."""
 
 
-_is_autocast_enabled: Callable[[], bool] = bool
-"""Whether torch.autocast is on for some device: False until torch has been imported."""
+def _is_autocast_enabled() -> bool:
+    """Whether torch.autocast is on for some device; torch is asked where it has been imported."""
+    asks = getattr(getattr(sys.modules.get("torch"), "_C", None), "_is_any_autocast_enabled", bool)
+    return bool(asks())
 
-
-def _ask_torch(torch: Any) -> None:
-    global _is_autocast_enabled
-    _is_autocast_enabled = torch._C._is_any_autocast_enabled
-
-
-when_imported("torch", _ask_torch)
 
 _MATRIX_CLASSES = frozenset((("numpy", "matrix"), ("scipy", "spmatrix")))
 _MATRIX_TYPES: set[type] = set()
