@@ -63,6 +63,19 @@ def test_steps_are_those_on_torchs_own_sparse_gradients(name: str) -> None:
         torch.testing.assert_close(mine, theirs)
 
 
+def test_second_gradients_are_those_of_the_product() -> None:
+    found = []
+    for multiply in (rows_matmul, lambda t, w: t @ w):
+        t = ow.asarray(torch.linspace(-1, 1, 48).double().reshape(4, 12), format="csr").requires_grad_()
+        weight = torch.linspace(0, 2, 36).double().reshape(12, 3).requires_grad_()
+        by_values, by_weight = torch.autograd.grad(
+            multiply(t, weight).square().sum(), (t.values, weight), create_graph=True
+        )
+        again = torch.autograd.grad(by_values.square().sum() + by_weight.to_dense().square().sum(), (t.values, weight))
+        found.append([x.to_dense() for x in again])
+    torch.testing.assert_close(*found)
+
+
 def test_values_of_a_sparse_tensor_train_with_any_optimizer() -> None:
     t = ow.asarray(torch.eye(4).to_sparse_csr()).requires_grad_()
     optimizer = torch.optim.AdamW([t.values], 0.1)

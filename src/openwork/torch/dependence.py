@@ -9,7 +9,7 @@ an index that was computed from x), is refused: nothing is guessed. Sets may be 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from ..errors import UnsupportedError
 from ..tensor.tensor import Tensor
 from . import dependence_rules as rules
 from .dependence_sets import Sets, identity, product_sets, replaced, taken
+from .gradients.function import Rule, apply_rule
 
 __all__ = ["Followed", "jacobian_pattern"]
 
@@ -239,22 +240,27 @@ def _written(func: Any, name: str, args: Any, kwargs: Any, varies: bool) -> Any:
     return target
 
 
-class _Product(torch.autograd.Function):  # type: ignore[misc]
+class _Product(Rule):
     """A Tensor times a followed tensor, whose gradient is such a product too."""
 
-    @staticmethod
-    def forward(ctx: Any, x: Any, A: Tensor) -> Any:
-        ctx.A = A
+    __slots__ = ("A",)
+
+    def __init__(self, A: Tensor) -> None:
+        self.A = A
+
+    def forward(self, x: Any) -> Any:
         with _disable_current_modes():
             if not isinstance(x, Followed):
-                return torch.from_numpy(np.ascontiguousarray(A @ x.numpy()))
-            value = torch.from_numpy(np.ascontiguousarray(A @ x.value.numpy()))
-            sets = product_sets(A, sets_of(x), x.shape[1] if x.ndim > 1 else 1)
+                return torch.from_numpy(np.ascontiguousarray(self.A @ x.numpy()))
+            value = torch.from_numpy(np.ascontiguousarray(self.A @ x.value.numpy()))
+            sets = product_sets(self.A, sets_of(x), x.shape[1] if x.ndim > 1 else 1)
             return Followed(value, Memory(sets, x.memory.varies, value))
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        return _Product.apply(grads[0], ctx.A.T), None
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return ()
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return (apply_rule(_Product(self.A.T), grad),)
 
 
 def _product(a: Any, b: Any) -> Any:
@@ -266,5 +272,5 @@ def _product(a: Any, b: Any) -> Any:
         values = A.values.detach() if isinstance(A.values, torch.Tensor) else A.values
         over = ow.asarray(ow.with_values(A, values), like="numpy").astype(np.dtype(str(x.dtype).removeprefix("torch.")))
     if A is a:
-        return _Product.apply(x, over)
-    return _Product.apply(x.T, over.T).T if x.ndim == 2 else _Product.apply(x, over.T)
+        return apply_rule(_Product(over), x)
+    return apply_rule(_Product(over.T), x.T).T if x.ndim == 2 else apply_rule(_Product(over.T), x)

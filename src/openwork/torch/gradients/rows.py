@@ -6,6 +6,7 @@ tensor, which torch.optim's SGD, SparseAdam and Adagrad take.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,36 +18,38 @@ from ...ops.products.matmul import matmul
 from ...storage.buffers import as_array, cast, scalar_of
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
+from .function import Rule, apply_rule
 from .permutation import detached_storage
 from .single_operand import Product, _conjugate, _like, product
 
 __all__ = ["linear", "rows_matmul"]
 
 
-class _RowsProduct(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(ctx: Any, s: Storage, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        ctx.structure = s
-        ctx.save_for_backward(values, weight)
-        t = Tensor._from_storage(s.with_values(values.detach()))
-        result: torch.Tensor = matmul(t, weight.detach())
+class _RowsProduct(Rule):
+    """A matrix of this structure, by its values, times a weight."""
+
+    __slots__ = ("structure",)
+
+    def __init__(self, s: Storage) -> None:
+        self.structure = s
+
+    def forward(self, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = matmul(
+            Tensor._from_storage(self.structure.with_values(values.detach())), weight.detach()
+        )
         return result
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator,unused-ignore]
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        values, weight = ctx.saved_tensors
-        s, grad = ctx.structure, grads[0]
-        values_gradient = None
-        if ctx.needs_input_grad[1]:
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        (values, weight), s = saved, self.structure
+        values_gradient = sparse = None
+        if needed[0]:
             spec = Product(s, ("i", "j"), (("j", "k"), ("i", "k")), None, scalar_of(grad))
             values_gradient = _like(product(spec, None, [_conjugate(weight), grad]), values)
-        sparse = None
-        if ctx.needs_input_grad[2]:
+        if needed[1]:
             rows, compacted = _compact_columns(s.with_values(_conjugate(values)))
             dense = _like(matmul(Tensor._from_storage(compacted).T, grad), weight)
             sparse = torch.sparse_coo_tensor(rows[None], dense, weight.shape, is_coalesced=True, check_invariants=False)
-        return None, values_gradient, sparse
+        return values_gradient, sparse
 
 
 def _compact_columns(s: Storage) -> tuple[torch.Tensor, Storage]:
@@ -70,7 +73,7 @@ def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
     -------
     torch tensor, shape (m, k)
 
-    Guarantees: equal to `a @ weight`; the gradient, made dense, equal to the dense one. Differentiable once.
+    Guarantees: equal to `a @ weight`; the gradient, made dense, equal to the dense one, and so are second ones.
     Cost: O(nse * k), forward and backward; the backward never makes a tensor of the weight's size.
     Raises ShapeError where the shapes do not fit, UnsupportedError for a fill value other than 0.
 
@@ -81,7 +84,7 @@ def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
     >>> S = ow.asarray(torch.eye(2, dtype=torch.float64), format="csr").requires_grad_()
     >>> ow.torch.rows_matmul(S, torch.ones(2, 1, dtype=torch.float64))
     tensor([[1.],
-            [1.]], dtype=torch.float64, grad_fn=<_RowsProductBackward>)
+            [1.]], dtype=torch.float64, grad_fn=<StatementBackward>)
     """
     if not isinstance(a, Tensor) or a.ndim != 2 or weight.ndim != 2 or a.shape[1] != weight.shape[0]:
         raise ShapeError(
@@ -94,7 +97,7 @@ def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
     s = a.asformat(coo(2))._storage
     values = cast(as_array(s.values, like=weight.detach()), scalar_of(weight))
     structure = detached_storage(s).mapped(lambda b: as_array(b, like=weight.detach())).with_values(values.detach())
-    result: torch.Tensor = _RowsProduct.apply(structure, values, weight)
+    result: torch.Tensor = apply_rule(_RowsProduct(structure), values, weight)
     return result
 
 
@@ -109,7 +112,7 @@ def linear(input: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -
     >>> S = ow.asarray(torch.eye(2, dtype=torch.float64), format="csr").requires_grad_()
     >>> ow.torch.linear(S, torch.ones(2, 1, dtype=torch.float64))
     tensor([[1.],
-            [1.]], dtype=torch.float64, grad_fn=<_RowsProductBackward>)
+            [1.]], dtype=torch.float64, grad_fn=<StatementBackward>)
     """
     product = rows_matmul(input, weight)
     result: torch.Tensor = product if bias is None else elementwise("add", product, bias)
