@@ -7,6 +7,7 @@ from typing import Any
 
 import gallery
 import reference_pages
+import search_words
 from docutils import nodes
 from sphinx import addnodes
 
@@ -39,9 +40,10 @@ def link_names(app: Any, tree: nodes.document) -> None:
         link += literal
 
 
-def setup(app: Any) -> dict[str, bool]:
+def setup(app: Any) -> dict[str, Any]:
     """The hook that Sphinx calls."""
     app.connect("builder-inited", lambda _: reference_pages.write())
     app.connect("source-read", gallery.read)
     app.connect("doctree-read", link_names)
-    return {"parallel_read_safe": True}
+    app.add_transform(search_words.SearchWords)
+    return {"parallel_read_safe": True, "env_version": 2}
