@@ -20,6 +20,7 @@ from openwork.format.levels import Batch, Dense, Range
 from openwork.ir import interpret
 from openwork.ir.loop import Buffer, Kernel
 from openwork.ir.verify import verify
+from openwork.runtime import launch as launching
 from openwork.runtime import moves
 from openwork.runtime.conversion import assembly
 from openwork.runtime.conversion import conversion_kernels as recipe
@@ -69,13 +70,13 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 kernels[key] = Interpreted(build(), arrays)
             return kernels[key]
 
-    for module in (moves, assembly, blocking, sorting, storage_module):
+    for module in (launching, assembly, blocking, sorting, storage_module):
         monkeypatch.setattr(module, "address", address)
     monkeypatch.setattr(recipe, "cache", Cache)
     monkeypatch.setattr(recipe, "_KERNELS", PlanCache("of a test"))
     monkeypatch.setattr(recipe, "_SHARED", PlanCache("of a test"))
     monkeypatch.setattr(moves, "cache", Cache)
-    monkeypatch.setattr(moves, "launcher", lambda: None)
+    monkeypatch.setattr(launching, "launcher", lambda: None)
     monkeypatch.setattr(moves, "_plans", PlanCache("of a test"))
     monkeypatch.setattr(moves, "_shaped", PlanCache("of a test"))
     yield

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import pool
 from ..codegen.executable import Executable
+from ..codegen.launcher import launcher, record
 from ..compiler.operand import ParamRef
 from ..errors import CompilerBug
 from ..format.level import Iterate
@@ -19,7 +20,38 @@ from ..storage.storage import Storage
 from .packed_coordinates import packed_coordinates
 from .strided import Strided
 
-__all__ = ["bits", "even_bounds", "launch", "outer_range", "storage_argument", "kernel_argument", "work_bounds"]
+__all__ = [
+    "OneLaunch", "bits", "even_bounds", "kernel_argument", "launch", "outer_range", "storage_argument", "work_bounds",
+]  # fmt: skip
+
+
+class OneLaunch:
+    """A kernel with fixed words -> a function that runs it on one thread, given its other words: arrays, or integers.
+
+    words : of parameters by name, those that no call gives
+    given : the parameters that each call gives, in order; those that the kernel has not are passed over
+    """
+
+    __slots__ = ("_record", "_slots", "_start", "_words", "executable")
+
+    def __init__(self, executable: Executable, words: Mapping[str, int], given: Sequence[str]) -> None:
+        self.executable = executable
+        params = [p.name for p in executable.params]
+        self._words = [words.get(name, 0) for name in params]
+        self._slots = [params.index(name) if name in params else -1 for name in given]
+        self._start = launcher()
+        self._record = b"" if self._start is None else record(executable.address, self._words, self._slots, False)
+
+    def __call__(self, memory: Sequence[Any], lo: int = 0, hi: int = 0) -> None:
+        if self._start is not None:
+            if code := self._start(self._record, tuple(memory), lo, hi):
+                self.executable.fail(code)
+            return
+        words = self._words.copy()
+        for slot, x in zip(self._slots, memory, strict=True):
+            if slot >= 0:
+                words[slot] = x if type(x) is int else address(x)
+        self.executable.run(words, lo, hi)
 
 
 def bits(value: Any, scalar: str) -> int:

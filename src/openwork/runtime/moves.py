@@ -21,7 +21,6 @@ import numpy as np
 from .. import tuning
 from ..codegen import cache
 from ..codegen.executable import Executable
-from ..codegen.launcher import launcher, record
 from ..codegen.plan_cache import PlanCache
 from ..compiler.conversion.append import append_whole, holds_whole
 from ..compiler.conversion.level_runs import Kind, is_unique, runs
@@ -31,7 +30,7 @@ from ..compiler.operand import Operand
 from ..compiler.remap import Remap
 from ..format.expression import Dim
 from ..format.format import Format
-from ..storage.buffers import PLAIN_TENSORS, address, numpy_dtype
+from ..storage.buffers import PLAIN_TENSORS, numpy_dtype
 from ..storage.iso import alive
 from ..storage.recorded import is_plain
 from ..storage.storage import LARGEST, Storage
@@ -40,6 +39,7 @@ from . import trace
 from .conversion.conversion_kernels import buffer_names
 from .conversion.remap import Program, index_scalar, order_of
 from .gradient_hook import tracked
+from .launch import OneLaunch
 from .operand_type import operand_of
 from .program import memory_of
 
@@ -219,8 +219,8 @@ class ShapedMove:
     """A move for operands of known types and shapes: the launch, complete but for addresses and sizes."""
 
     __slots__ = (
-        "_buffers", "_executable", "_fields", "_fixed", "_format", "_largest", "_layout", "_most", "_pos", "_record",
-        "_scalar", "_shape", "_sizes", "_start", "_torch", "_words",
+        "_buffers", "_fields", "_fixed", "_format", "_largest", "_launch", "_layout", "_most", "_pos", "_scalar",
+        "_shape", "_sizes", "_torch",
     )  # fmt: skip
 
     def __init__(
@@ -230,7 +230,7 @@ class ShapedMove:
         self._largest = largest
         programs, self._shape, self._format = statement
         first, index = storages[0], numpy_dtype(plan.index)
-        self._executable, self._scalar = plan.executable, first.scalar
+        self._scalar = first.scalar
         self._most = [p.most or 1 for p in programs]
         self._fixed = [array for p in programs for array in p.arrays]
         parts = runs(self._format)
@@ -280,12 +280,7 @@ class ShapedMove:
         chains = [levels for _, levels, _ in self._layout]
         names += [f"b_pos{levels[0]}" for levels in chains]
         names += [*(f"b_crd{at}" for levels in chains for at in levels), "b_vals", "sizes", "room"]
-        params = [p.name for p in plan.executable.params]
-        self._words = [numbers.get(name, 0) for name in params]
-        slots = [params.index(name) if name in params else -1 for name in names]
-        self._start = launcher()
-        self._record = record(plan.executable.address, self._words, slots, False) if self._start else None
-        self._words += slots  # behind the words, for launches by addresses
+        self._launch = OneLaunch(plan.executable, numbers, names)
 
     def run(self, storages: Sequence[Storage], arrays: Sequence[Any]) -> Storage | None:
         """The moved elements of storages of the types and shapes; None where they are many."""
@@ -314,18 +309,6 @@ class ShapedMove:
         memory.append(room)
         self._launch(memory)
         return self._result(storages[0], parts, sizes.tolist())
-
-    def _launch(self, memory: list[Any]) -> None:
-        if self._record is not None:
-            if code := self._start(self._record, tuple(memory), 0, 0):  # type: ignore[misc]
-                self._executable.fail(code)
-            return
-        count = len(self._executable.params)
-        words = self._words[:count]
-        for slot, x in zip(self._words[count:], memory, strict=True):
-            if slot >= 0:
-                words[slot] = x if type(x) is int else address(x)
-        self._executable.run(words)
 
     def _result(self, s: Storage, parts: list[Any], sizes: list[int]) -> Storage:
         """The storage of what the launch has filled."""

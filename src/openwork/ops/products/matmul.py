@@ -13,7 +13,7 @@ from ...interop.operands import adopted, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...late import late
 from ...runtime.contract import contract
-from ...runtime.contraction.prepared import prepared_product
+from ...runtime.contraction.small_product import small_product
 from ...runtime.duplicates import summed
 from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import operation
@@ -80,7 +80,7 @@ def matmul(a: Any, b: Any, /, *, out: Any = None) -> Any:
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0]:
         recorded = is_torch(a._raw_storage.values) and tracked((a._raw_storage.values, b._raw_storage.values))
-        prepared_result = (rule("prepared_spgemm") if recorded else prepared_product)(a._storage, b._storage)
+        prepared_result = (rule("prepared_spgemm") if recorded else small_product)(a._storage, b._storage)
         if prepared_result is not None:
             return Tensor._from_storage(prepared_result)
         if recorded and not (a.format.is_dense or b.format.is_dense):

@@ -22,7 +22,7 @@ from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.types import COMPLEX
 from ...runtime import trace
 from ...runtime.contract import contract, sample
-from ...runtime.contraction.prepared import prepared_product
+from ...runtime.contraction.small_product import small_product
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
 from ...runtime.duplicates import summed, summed_as
 from ...runtime.gradient_hook import tracked
@@ -257,9 +257,9 @@ def _along(letters: str, own: str, array: Any) -> Any:
 def _contract(values: list[Any], step: Step, ring: Semiring, what: str, target: Format | None) -> Term:
     x, y, output = values[0], values[-1], _output_letters(step)
     if ring.name == "plus_times" and x.letters[1:] + output == y.letters[:1] + x.letters[:1] + y.letters[1:]:
-        prepared = prepared_product(x.storage, y.storage)
-        if prepared is not None:
-            return Term(output, prepared)
+        small = small_product(x.storage, y.storage)
+        if small is not None:
+            return Term(output, small)
     return pair(x, y, output, ring)
 
 
