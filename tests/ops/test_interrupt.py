@@ -17,7 +17,7 @@ from openwork.codegen import pool
 from openwork.codegen.executable import Executable
 from openwork.interruptible import here
 from openwork.runtime import overrides, program
-from openwork.runtime.contraction import prepared, spgemm
+from openwork.runtime.contraction import small_product, spgemm
 
 SIZE = 120
 AFTER = 3
@@ -29,7 +29,7 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Work of a few elements counts as long; Ctrl-C raises KeyboardInterrupt, as in a program."""
     monkeypatch.setattr(program, "LONG_WORK", 8)
     monkeypatch.setattr(program, "PARALLEL_WORK", 1)
-    monkeypatch.setattr(prepared, "PRODUCTS", 0)
+    monkeypatch.setattr(small_product, "PRODUCTS", 0)
     monkeypatch.setattr(spgemm, "WAVE", 8)
     monkeypatch.setattr(spgemm, "PARALLEL_WORK", 1)
     before = pool.get_num_threads(), signal.signal(signal.SIGINT, signal.default_int_handler)

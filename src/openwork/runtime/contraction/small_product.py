@@ -103,7 +103,7 @@ def small_product(s: Storage, t: Storage) -> Storage | None:
     libraries, and where torch records or transforms an operand."""
     if type(s.values) is not np.ndarray and not (is_unrecorded(s.values) and is_unrecorded(t.values)):
         return None
-    if len(s.shape) != 2 or not 0 < s.shape[0] <= ROWS or s.fill_value or t.fill_value:
+    if len(s.shape) != 2 or len(t.shape) != 2 or not 0 < s.shape[0] <= ROWS or s.fill_value or t.fill_value:
         return None
     key = s._signature or s.signature, t._signature or t.signature, s.shape, t.shape
     way = _PRODUCTS.get(key)
