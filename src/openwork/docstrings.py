@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import Any
 
-from .parameters import TYPES, recurring
+from .parameters import RESULTS, TYPES, recurring
 
 __all__ = ["Parts", "compose", "parse"]
 
@@ -208,6 +208,8 @@ def compose(
     sections = [summary, *map(_wrapped, (*others, *rest)), _wrapped(more)]
     shown = [p for name, p in signature.parameters.items() if name not in skipped]
     sections += _section("Parameters", list(_described(shown, parts.parameters, package)))
+    general = RESULTS.get((package, str(signature.return_annotation)))
+    result = ("", general) if result is None and general is not None else result
     sections += _section("Returns", [_entry(*r) for r in _returned(parts.returns, signature.return_annotation, result)])
     sections += _section("Raises", [_entry(*pair) for pair in _merged(parts.raises)])
     sections += _section("Warns", [_entry(*pair) for pair in parts.warns])
@@ -259,11 +261,15 @@ def _described(parameters: list[Parameter], said: Mapping[str, str], package: st
         if not _adjacent(together, parameters):
             together = [p]
         done.update(q.name for q in together)
-        type_, description = _type_and_text(p, text or recurring(p.name, package))
+        type_, description = _type_and_text(p, text or recurring(_key(p), package))
         if description:
             if description.startswith("of "):
                 description = f"The {p.name} {description}"
             yield _entry(f"{', '.join(map(_starred, together))} : {type_}{_default(p)}", _sentence(description))
+
+
+def _key(p: Parameter) -> str:
+    return p.name if p.default is None else f"{p.name}="
 
 
 def _adjacent(some: list[Parameter], parameters: list[Parameter]) -> bool:

@@ -45,6 +45,10 @@ def from_file(path: Path_, rows: int | None = None, *, variable: str | None = No
         rows; an `.npz`, whose checksums are of whole arrays, is read once by this call. Chunks of binsparse files are
         compared in any case, where they have checksums, as those that are written here do
 
+    Returns
+    -------
+    dask.array.Array of blocks that are Tensors
+
     Returns: a dask.array.Array whose chunks are Tensors in the format of the file. Raises UnsupportedError where rows
     are not stored one after the other, as in CSC: `ow.convert(path, other, format="csr")`. What is damaged is
     FileFormatError, from the task that reads it, with the file and the block or chunk.

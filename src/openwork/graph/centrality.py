@@ -42,6 +42,8 @@ def pagerank(
     personalization : (n,) shares of jumps, from 0; by default all nodes alike
     tolerance : the iteration ends where the sum of changes is below n * tolerance
     progress : True for a bar on stderr, or a function of (iterations, max_iterations)
+    damping : the probability of following an edge
+    max_iterations : the most iterations
 
     Returns
     -------
@@ -114,6 +116,10 @@ def triangles(A: Any) -> int:
     Each edge leads from the end of the smaller degree to the other; counted are, for each, the nodes that both ends
     lead to: at most 2 * edges**1.5 of them. Source: Schank and Wagner (2005), "forward".
 
+    Returns
+    -------
+    int, the number
+
     Cost: O(edges**1.5) at most.
     See also: core_numbers.
 
@@ -134,6 +140,10 @@ def core_numbers(A: Any) -> Any:
     """The largest k for each node such that it is in a subgraph whose nodes all have k neighbours there.
 
     Edges are taken both ways, loops are left out. Source: Batagelj and Zaveršnik (2003), in time of the edges.
+
+    Returns
+    -------
+    array of integers, (n,)
 
     Cost: O(nodes + edges).
     See also: triangles, components.
@@ -170,6 +180,10 @@ def betweenness(
     directed : False halves what is not normalized: A has each edge both ways, and ways are counted twice
     normalized : divided by the number of pairs of other nodes
     progress : True for a bar on stderr, or a function of (sources done, sources)
+
+    Returns
+    -------
+    array of float64, (n,)
 
     Source: Brandes (2001), in time of the sources times the edges.
 

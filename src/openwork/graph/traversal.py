@@ -61,6 +61,10 @@ def shortest_paths(A: Any, source: Any, *, method: str = "auto") -> Any:
     source : a node, for distances (n,), or several, for distances (len(source), n)
     method : "dijkstra", "bellman_ford", or "auto", which takes the first where no weight is negative
 
+    Returns
+    -------
+    array of float64, (n,) for one source, (sources, n) for several
+
     Dijkstra's way is ours, with a binary heap; Bellman and Ford's is SciPy's.
     Raises ValueError for a cycle of negative weight, DTypeError for complex weights, ShapeError for a matrix that is
     not square, IndexError for a source that is not there. `sssp` is the same function.

@@ -143,6 +143,14 @@ def check_options(path: Path_, options: Options) -> None:
 def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
     """The file's contents as a plain record, symmetry not expanded.
 
+    Parameters
+    ----------
+    options : what `read` takes by name, in one object
+
+    Returns
+    -------
+    Coordinates or Buffers, as the file has them
+
     Cost: O(size of the file).
     See also: read, header.
 
@@ -264,8 +272,14 @@ def _read(path: Path_, format: object, options: Options) -> Any:
 
 
 def header(path: Path_) -> Header:
-    """The Header of a file: kind, shape, field, symmetry, entries. The entries are not read where the kind of
-    file has a header; elsewhere (svmlight, MATLAB, ...) they are, because nothing else tells the shape.
+    """The header of a file: kind, shape, field, symmetry, entries.
+
+    The entries are not read where the kind of file has a header; elsewhere (svmlight, MATLAB, ...) they are, because
+    nothing else tells the shape.
+
+    Returns
+    -------
+    Header: kind, shape, field, symmetry, entries
 
     Cost: O(header of the file).
     See also: read, load.

@@ -59,9 +59,14 @@ class SVDResult(NamedTuple):
 
 
 def eigh(x: Any, /) -> EighResult:
-    """(eigenvalues, eigenvectors) of Hermitian matrices, of dense format, shape (..., n, n).
+    """The eigenvalues and eigenvectors of Hermitian matrices of dense format, shape (..., n, n), in ascending order.
 
     Eigenvalues ascend, shape (..., n); eigenvectors are columns. Only the lower triangle is read.
+
+    Returns
+    -------
+    tuple (eigenvalues, eigenvectors), shapes (..., n) and (..., n, n)
+
     Raises UnsupportedError for a sparse format.
 
     Cost: O(n**3).
@@ -80,6 +85,10 @@ def eigh(x: Any, /) -> EighResult:
 def eigvalsh(x: Any, /) -> Tensor:
     """The eigenvalues of Hermitian matrices, of dense format: ascending, shape (..., n). See `eigh`.
 
+    Returns
+    -------
+    Tensor, dense, ascending, shape (..., n)
+
     Cost: O(n**3).
     See also: eigh, eigsh.
 
@@ -93,9 +102,13 @@ def eigvalsh(x: Any, /) -> Tensor:
 
 
 def eig(x: Any, /) -> EigResult:
-    """(eigenvalues, eigenvectors) of square matrices of dense format, shape (..., n, n): complex, in no order.
+    """The eigenvalues and eigenvectors of square matrices of dense format, shape (..., n, n), in no order.
 
     Eigenvectors are columns. Raises UnsupportedError for a sparse format.
+
+    Returns
+    -------
+    tuple (eigenvalues, eigenvectors), shapes (..., n) and (..., n, n), complex
 
     Cost: O(n**3).
     See also: eigh, eigs, eigvals.
@@ -112,6 +125,10 @@ def eig(x: Any, /) -> EigResult:
 
 def eigvals(x: Any, /) -> Tensor:
     """The eigenvalues of square matrices of dense format: complex, in no order, shape (..., n). See `eig`.
+
+    Returns
+    -------
+    Tensor, dense, complex, shape (..., n)
 
     Cost: O(n**3).
     See also: eig, eigs.
@@ -135,11 +152,15 @@ def _as_complex(array: Array) -> Array:
 
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
-    """(U, S, Vh) with x = U @ diag(S) @ Vh, of matrices of dense format, shape (..., m, n).
+    """The singular value decomposition x = U @ diag(S) @ Vh of matrices of dense format, shape (..., m, n).
 
     Parameters
     ----------
     full_matrices : U and Vh square; without, of min(m, n) columns and rows
+
+    Returns
+    -------
+    tuple (U, S, Vh) of dense Tensors
 
     Singular values descend. Raises UnsupportedError for a sparse format.
 
@@ -159,6 +180,10 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 def svdvals(x: Any, /) -> Tensor:
     """The singular values of matrices of dense format: descending, shape (..., min(m, n)). See `svd`.
 
+    Returns
+    -------
+    Tensor, dense, descending, shape (..., min(m, n))
+
     Cost: O(n**3).
     See also: svd, svds.
 
@@ -172,11 +197,15 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
-    """(Q, R) with x = Q @ R, Q of orthonormal columns and R upper triangular, of matrices of dense format.
+    """The factors Q of orthonormal columns and R upper triangular, with x = Q @ R, of matrices of dense format.
 
     Parameters
     ----------
     mode : "reduced", Q of shape (..., m, min(m, n)), or "complete", Q of shape (..., m, m)
+
+    Returns
+    -------
+    tuple (Q, R) of dense Tensors
 
     Raises ValueError for another mode, UnsupportedError for a sparse format.
 
@@ -203,6 +232,10 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     rtol : singular values up to rtol times the largest count as 0; max(m, n) * eps without; one for each matrix
         where it is an array
 
+    Returns
+    -------
+    Tensor, dense, shape (..., n, m)
+
     Raises UnsupportedError for a sparse format.
 
     Cost: O(n**3).
@@ -227,6 +260,10 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     Parameters
     ----------
     rtol : max(m, n) * eps without; one for each matrix where it is an array
+
+    Returns
+    -------
+    Tensor, dense, int64, of the batch dimensions
 
     Raises UnsupportedError for a sparse format.
 

@@ -33,7 +33,7 @@ __all__ = ["det", "inv", "slogdet", "solve", "solve_stack", "spsolve"]
 
 @differentiable(lambda a, b: value_buffers(a, b))
 def solve(a: Any, b: Any, /) -> Any:
-    """x with `a @ x = b`.
+    """The solution x of `a @ x = b`, by a direct method.
 
     Parameters
     ----------
@@ -138,6 +138,10 @@ def solve_stack(
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
     """`solve`, by SciPy's name and signature; SuperLU factorises, with `permc_spec` its order of columns.
 
+    Returns
+    -------
+    array or Tensor of the kind of `b`
+
     Cost: that of `splu`.
     See also: solve, factorized.
 
@@ -153,6 +157,10 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
 
 def inv(a: Any, /) -> Any:
     """The inverses of square matrices of dense format, shape (..., n, n).
+
+    Returns
+    -------
+    Tensor, dense, shape (..., n, n)
 
     Raises numpy.linalg.LinAlgError for a singular matrix, UnsupportedError for a sparse format: the inverse of a sparse
     matrix is dense, and not what solves systems.
@@ -194,6 +202,10 @@ def slogdet(a: Any, /) -> SlogdetResult:
     of a determinant that is NaN, of which the libraries give signs of 1, -1 and 0.
 
     Dense Tensors of the batch dimensions; the logarithms are real.
+
+    Returns
+    -------
+    tuple (sign, logabsdet) of dense Tensors of the batch dimensions
 
     Cost: that of `splu`.
     See also: det, splu.
@@ -243,6 +255,10 @@ def det(a: Any, /) -> Tensor:
     """The determinants of square matrices, through LU; 0 for a singular one. Large ones overflow: see `slogdet`.
 
     A dense Tensor of the batch dimensions.
+
+    Returns
+    -------
+    Tensor, dense, of the batch dimensions
 
     Cost: that of `splu`.
     See also: slogdet, splu.

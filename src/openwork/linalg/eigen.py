@@ -96,6 +96,15 @@ def eigsh(
     is told of (products, None). Gradients of a real matrix are at its elements;
     those of vectors take the solution of a system for each, of eigenvalues that are apart.
 
+    Parameters
+    ----------
+    k : how many eigenvalues
+    M : the matrix of the generalised problem `a @ x = w * M @ x`, positive definite
+
+    Returns
+    -------
+    tuple (w, v) of arrays of the library of `a`: k eigenvalues, and their vectors as columns; w alone without vectors
+
     Raises ShapeError for a matrix that is not square, or a `k` that is not between 1 and n - 1: `eigh` gives all.
     Cost: products, some tens for each eigenvalue.
     See also: eigs, lobpcg, eigh.
@@ -127,6 +136,15 @@ def eigs(
 
     Gradients are those of simple eigenvalues, and of what does not depend on the phase of their vectors.
 
+    Parameters
+    ----------
+    k : how many eigenvalues
+    M : the matrix of the generalised problem `a @ x = w * M @ x`, positive definite
+
+    Returns
+    -------
+    tuple (w, v) of arrays of the library of `a`: k eigenvalues, and their vectors as columns; w alone without vectors
+
     Raises ShapeError for a matrix that is not square, or a `k` that is not between 1 and n - 2: `eig` gives all.
     Cost: products, some tens for each eigenvalue.
     See also: eigsh, eig, svds.
@@ -156,6 +174,14 @@ def svds(
     """`k` singular values (and vectors) of a matrix of any format, or of a LinearOperator: (u, s, vh), as SciPy's.
 
     Arrays of the library of `a`; gradients as of `eigsh`.
+
+    Parameters
+    ----------
+    k : how many singular values
+
+    Returns
+    -------
+    tuple (u, s, vh) of arrays of the library of `a`; s alone without vectors
 
     Raises ValueError for a `k` that is not between 1 and the smaller extent less one: `svd` gives all; SizeError where
     the vectors of the longer side are more than there is memory for.
@@ -203,6 +229,14 @@ def lobpcg(
     M : a preconditioner, or the name of one, "amg" say, as `cg` takes it
 
     Arrays of the library of `a`; gradients as of `eigsh`, without B and Y.
+
+    Parameters
+    ----------
+    x : the block of vectors (n, k) to start from
+
+    Returns
+    -------
+    tuple (w, v): eigenvalues, and vectors as columns; then the histories that were asked for
 
     Raises ValueError for a name that is no preconditioner's.
 
@@ -263,6 +297,14 @@ def expm_multiply(
     """`expm(a) @ b` without the exponential, for a square matrix of any format; `b` a vector or a matrix.
 
     `start`, `stop`, `num`, `endpoint` and `traceA` are those of `scipy.sparse.linalg.expm_multiply`: several times `a`.
+
+    Parameters
+    ----------
+    b : a vector (n,) or matrix (n, k)
+
+    Returns
+    -------
+    array of the shape of `b`, of several times with one more dimension in front
 
     Cost: O(norm) products with vectors.
     See also: expm.
@@ -343,6 +385,10 @@ def _in_library_of(t: Tensor, values: Any) -> Tensor:
 
 def onenormest(a: Any, t: int = 2, itmax: int = 5, compute_v: bool = False, compute_w: bool = False) -> Any:
     """A lower bound of the 1-norm of a matrix or LinearOperator (n, n), as `scipy.sparse.linalg.onenormest`.
+
+    Returns
+    -------
+    float, the bound; then v and w where they were asked for
 
     Cost: some ten products with few columns.
     See also: norm.

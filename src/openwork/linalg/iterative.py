@@ -217,6 +217,10 @@ def gcrotmk(
 ) -> tuple[Any, int]:  # fmt: skip
     """GCROT(m, k) for any square matrix; see `cg`, and SciPy's `m`, `k`, `truncate`.
 
+    Parameters
+    ----------
+    k : how many vectors are kept from one cycle to the next; `m` if left out
+
     Cost: one product for each iteration.
     See also: gmres, lgmres.
 
@@ -322,6 +326,11 @@ def lsqr(
 ) -> tuple[Any, ...]:  # fmt: skip
     """The least-squares solution of `a @ x = b` for a matrix of any shape and format.
 
+    Parameters
+    ----------
+    atol : the relative error of the matrix at which it stops
+    btol : the relative error of the right side at which it stops
+
     Returns what `scipy.sparse.linalg.lsqr` does, x first and of the kind of `b`; takes its options (`atol`, `btol`,
     `conlim`, `iter_lim`, `x0`, ...) and `progress`. Warns with ConvergenceWarning where it stops early; see `cg`.
 
@@ -350,6 +359,15 @@ def lsmr(
     progress: Progress = None, dtype: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """The least-squares solution of `a @ x = b` by LSMR, as `scipy.sparse.linalg.lsmr` gives it; see `lsqr`.
+
+    Parameters
+    ----------
+    atol : the relative error of the matrix at which it stops
+    btol : the relative error of the right side at which it stops
+
+    Returns
+    -------
+    tuple as of `scipy.sparse.linalg.lsmr`: x, of the kind of `b`, why it stopped, iterations, norms
 
     Cost: two products for each iteration.
     See also: lsqr, solve.

@@ -71,6 +71,14 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
     """The p-norm of the elements over `axis`, all of them without: p any number, inf, -inf, or 0 (which counts).
 
+    Parameters
+    ----------
+    x : the tensor, of any format
+
+    Returns
+    -------
+    Tensor, real, without the dimensions `axis`
+
     Cost: O(nse).
     See also: norm, matrix_norm.
 
@@ -110,6 +118,10 @@ def matrix_norm(
     """A norm of matrices: "fro", 1 and -1 (columns), inf and -inf (rows), 2 (of one matrix, by `svds`).
 
     Of dense format also 2, -2 and "nuc" of stacks, by all singular values.
+
+    Returns
+    -------
+    Tensor, real, of the batch dimensions
 
     Cost: O(nse); "nuc", 2 and -2 O(n**3).
     See also: norm, vector_norm, svds.
@@ -167,6 +179,14 @@ def _spectral(t: Tensor, keepdims: bool) -> Tensor:
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sum of the diagonal `offset` of matrices of any format: a Tensor of the batch dimensions.
 
+    Parameters
+    ----------
+    dtype : of the sum; that of `sum` if left out
+
+    Returns
+    -------
+    Tensor of the batch dimensions
+
     Cost: O(nse).
     See also: diagonal.
 
@@ -184,6 +204,10 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 def matrix_power(a: Any, n: int, /) -> Any:
     """`a @ a @ ... @ a`, by repeated squaring; the identity for n = 0. Of dense format also for a negative n.
+
+    Returns
+    -------
+    Tensor, shape (..., n, n), sparse where `a` is
 
     Raises UnsupportedError for a negative n of a sparse format.
 

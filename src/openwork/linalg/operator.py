@@ -29,6 +29,14 @@ def aslinearoperator(a: Any, dtype: Any = None) -> Any:
     Its products, those with the adjoint too, are openwork's compiled kernels over the tensor's own buffers; nothing
     is converted. An object that is no Tensor or array is left to SciPy's function.
 
+    Parameters
+    ----------
+    dtype : of the operator; that of the matrix if left out
+
+    Returns
+    -------
+    scipy.sparse.linalg.LinearOperator of shape (m, n)
+
     Cost: O(1); a product is ours.
     See also: cg, eigsh.
 

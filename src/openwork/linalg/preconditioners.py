@@ -107,6 +107,10 @@ class IncompleteCholesky(Preconditioner):
 def jacobi(a: Any, /) -> Jacobi:
     """The Jacobi preconditioner: the inverse of the diagonal of a square matrix of any format.
 
+    Returns
+    -------
+    operator (n, n) with `update(values)`; hand it to a solver as `M`
+
     Raises numpy.linalg.LinAlgError, with the row, where the diagonal has a 0.
 
     Cost: O(nse) once; O(n) for each application.

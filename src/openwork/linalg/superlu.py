@@ -173,6 +173,11 @@ def splu(
 
     The other arguments are those of `scipy.sparse.linalg.splu`. A matrix of another format is converted to CSC;
     `factorized` takes CSR without a copy.
+
+    Returns
+    -------
+    object of SciPy with `solve(b, trans)`, L, U, perm_r and perm_c
+
     Raises numpy.linalg.LinAlgError for a singular matrix, or one with elements that are nan or inf.
 
     Cost: by the fill of the factors; a solution O(their nse).
@@ -202,6 +207,10 @@ def spilu(
 
     The other arguments are those of `scipy.sparse.linalg.spilu`; the result is as that of `splu`.
     `ilu0` keeps to the elements of the matrix. Raises numpy.linalg.LinAlgError as `splu` does.
+
+    Returns
+    -------
+    object of SciPy with `solve(b)`; its other attributes are those that `splu` gives
 
     Cost: by drop_tol and fill_factor; O(nse of the factors) for each application.
     See also: ilu0, splu, gmres.

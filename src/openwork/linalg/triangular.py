@@ -72,7 +72,7 @@ def _solve_triangular(a: Any, b: Any, *, lower: bool, unit_diagonal: bool) -> An
 
 
 def solve_triangular(a: Any, b: Any, /, *, lower: bool = True, unit_diagonal: bool = False, trans: str = "N") -> Any:
-    """x with `tril(a) @ x = b`, or `triu(a) @ x = b`.
+    """The solution x of `tril(a) @ x = b`, or of `triu(a) @ x = b`.
 
     Parameters
     ----------
@@ -110,6 +110,10 @@ def spsolve_triangular(
     unit_diagonal: bool = False,
 ) -> Any:  # fmt: skip
     """`solve_triangular`, by SciPy's name and signature; nothing is overwritten.
+
+    Returns
+    -------
+    array or Tensor of the kind of `b`
 
     Cost: O(nse).
     See also: solve_triangular.

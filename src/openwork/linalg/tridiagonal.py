@@ -91,7 +91,7 @@ def is_tridiagonal(t: Tensor) -> bool:
 
 
 def solve_tridiagonal(a: Any, b: Any, /) -> Any:
-    """x with `a @ x = b` for tridiagonal matrices.
+    """The solution x of `a @ x = b` for tridiagonal matrices.
 
     Parameters
     ----------

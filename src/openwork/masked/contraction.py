@@ -43,7 +43,7 @@ LARGEST = 3.4e38
 def einsum(
     subscripts: Any, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times"
 ) -> MaskedTensor:
-    """Sums of products by index letters, of specified elements only.
+    """The sums of products that index letters name, of specified elements only.
 
     Parameters
     ----------

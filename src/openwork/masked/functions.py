@@ -329,7 +329,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Mas
 
 
 def softmax(input: Any, axis: int = -1, *, dim: int | None = None, dtype: Any = None, mask: Any = None) -> MaskedTensor:
-    """Exponentials along an axis, divided by their sum, of what takes part.
+    """The exponentials along an axis, divided by their sum, of what takes part.
 
     Cost: O(nse).
     See also: log_softmax, softmin.

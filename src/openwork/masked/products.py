@@ -163,7 +163,7 @@ def _specified(x: Any) -> MaskedTensor:
 
 
 def nll_loss(log_probabilities: Any, target: Any, reduction: str = "mean") -> MaskedTensor:
-    """Minus the log-probability of each target class; targets that are missing, or whose class is, take no part.
+    """The negative log-probability of each target class; targets that are missing, or whose class is, take no part.
 
     log_probabilities : shape (n, classes), masked or dense
     target : class numbers, shape (n,), masked or dense

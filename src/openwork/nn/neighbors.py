@@ -44,7 +44,7 @@ class NeighborBatch:
 def neighbor_batches(
     adjacency: Tensor, seeds: Any, sizes: Sequence[int], batch_size: int = 256, *, shuffle: bool = True, rng: Any = None
 ) -> Iterator[NeighborBatch]:
-    """Batches of seeds with at most `sizes[k]` neighbours of each node in layer k, the last layer's the seeds'.
+    """The batches of seeds with at most `sizes[k]` neighbours of each node in layer k, the last layer's the seeds'.
 
     Parameters
     ----------
@@ -54,6 +54,10 @@ def neighbor_batches(
     batch_size : seeds of a batch
     shuffle : whether they come in another order at each call
     rng : a seed or a numpy.random.Generator
+
+    Returns
+    -------
+    iterator of NeighborBatch, each with its seeds, nodes and blocks
 
     Guarantees: a layer of block k at `x[nodes]` gives its first rows as on the whole graph, where all neighbours are
     taken. Cost of a batch: O(its edges and nodes, and their logarithm). Raises ShapeError for sizes out of range.

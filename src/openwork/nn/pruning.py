@@ -160,6 +160,14 @@ def from_state_dict(module: torch.nn.Module, state: Mapping[str, Any]) -> torch.
 def densify(module: torch.nn.Module) -> torch.nn.Module:
     """Replace every sparse layer that `prune` makes by torch's of the same weights: its state dict is torch's.
 
+    Parameters
+    ----------
+    module : a module or layer, which is changed in place, but for a layer itself
+
+    Returns
+    -------
+    torch.nn.Module: the module, or the layer that takes a layer's place
+
     Cost: O(size of the weights).
     See also: prune, from_state_dict.
 

@@ -63,6 +63,10 @@ def parts(t: Tensor, memory: Size = "64MiB") -> Iterator[Part]:
     t : a Tensor, such as `ow.open` gives; its buffers are in memory of the processor
     memory : the bytes that a part takes, about
 
+    Returns
+    -------
+    iterator of pairs (coordinates, values)
+
     Cost: O(nse) in all, and O(log of positions) for each part; nothing of the tensor is kept.
     See also: write_parts, open.
 

@@ -104,6 +104,14 @@ class Buffers:
 def expand(record: Coordinates) -> Coordinates:
     """The full tensor of a stored triangle: each element off the diagonal is mirrored after all stored ones.
 
+    Parameters
+    ----------
+    record : what a file holds, of any symmetry
+
+    Returns
+    -------
+    Coordinates with symmetry "general"
+
     Guarantees: the diagonal is kept as stored; a general record is returned as it is.
 
     Cost: O(nse).

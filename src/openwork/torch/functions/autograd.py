@@ -136,6 +136,11 @@ def gradcheck(
     eps, atol, rtol : of `torch.autograd.gradcheck`
 
     Structures are constant, so the derivatives of a sparse tensor are those by its values.
+
+    Returns
+    -------
+    bool, True where derivatives agree
+
     Raises torch's GradcheckError where derivatives differ, unless `raise_exception=False` gives False.
 
     Cost: two calls for each stored element.
@@ -164,6 +169,10 @@ def gradgradcheck(
     fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
     """`torch.autograd.gradgradcheck` of a function that takes and gives Tensors; see `gradcheck`.
+
+    Returns
+    -------
+    bool, True where second derivatives agree
 
     Cost: two gradients for each stored element.
     See also: gradcheck.

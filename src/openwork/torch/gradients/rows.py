@@ -104,6 +104,10 @@ def rows_matmul(a: Any, weight: torch.Tensor) -> torch.Tensor:
 def linear(input: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """`input @ weight + bias` for a sparse input and a weight of shape (in, out), whose gradient is sparse by rows.
 
+    Returns
+    -------
+    torch.Tensor of shape (m, out)
+
     Cost: O(nse * columns).
     See also: rows_matmul, nn.SparseLinear.
 
