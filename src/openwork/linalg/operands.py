@@ -139,12 +139,16 @@ def dense(x: Any) -> np.ndarray[Any, Any]:
 
 
 def right_side(b: Any, a: Any) -> tuple[np.ndarray[Any, Any], Callable[[np.ndarray[Any, Any]], Any]]:
-    """`b` as a NumPy array, and a function that converts a result to its kind: Tensor, torch's or NumPy's."""
+    """`b` as a NumPy array, and what makes a result of its kind: a Tensor, torch's or NumPy's array, SciPy's CSC."""
     if isinstance(b, Tensor):
         torch_like = is_torch(b.values)
         return dense(b), lambda x: Tensor._from_dense(_to_torch(x) if torch_like else np.ascontiguousarray(x))
     if is_torch(b):
         return to_numpy(as_array(b)), _to_torch
+    if getattr(b, "format", None) == "csc" and hasattr(b, "toarray"):
+        return b.toarray(), type(b)
+    if hasattr(b, "tocsc"):
+        return right_side(b.tocsc(), a)
     return np.asarray(b), lambda x: x
 
 

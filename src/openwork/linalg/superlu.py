@@ -143,15 +143,20 @@ class LU(InverseOperator):
         return np.asarray(self._lu.solve(right, trans))
 
 
+class _Singular(np.linalg.LinAlgError, RuntimeError):
+    """The error of a matrix that SuperLU finds singular: NumPy's, and the one that callers of SciPy's functions
+    catch."""
+
+
 def _singular_error(shape: tuple[int, ...], error: Exception) -> Exception:
     if "failed to factorize" in str(error):
-        return np.linalg.LinAlgError(
+        return _Singular(
             f"SuperLU ends on the matrix of shape {shape}, as on some that are structurally singular: {error}"
             "\n  help: kind='lu' of factorized() says more; lsqr(A, b) gives the least-squares solution"
         )
     if "singular" not in str(error).lower():
         return error
-    return np.linalg.LinAlgError(
+    return _Singular(
         f"the matrix of shape {shape} is singular: a pivot of its LU factorisation is exactly 0"
         "\n  help: lsqr(A, b) gives the least-squares solution"
     )

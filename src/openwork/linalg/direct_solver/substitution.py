@@ -32,11 +32,18 @@ _PARAMETERS = """first: I[const], row_pos: i64[const], rows: I[const], panel_at:
 
 _FORWARD = """
 def forward(PARAMETERS):
+    # supernodes whose right sides are zero are passed by: of sparse ones nearly all
     w: T[tallest * c] = empty
     for s in range(0, count):
         HEAD
-        TRIANGLE
-        if r > 0 and k > 0:
+        some: i64 = 0
+        for b in range(0, c):
+            for j in range(0, k):
+                if x[b * n + f + j] != T(0.0):
+                    some = 1
+        if some == 1:
+            TRIANGLE
+        if some == 1 and r > 0:
             BELOW
             for b in range(0, c):
                 for i in range(0, r): # novector
