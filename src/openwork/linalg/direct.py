@@ -138,13 +138,11 @@ def solve_stack(
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
     """`solve`, by SciPy's name and signature; SuperLU factorises, with `permc_spec` its order of columns.
 
-<<<<<<< HEAD
+    An array of one column, dense or SciPy's, is a vector, and so is the solution, as there.
+
     Returns
     -------
     array or Tensor of the kind of `b`
-=======
-    An array of one column, dense or SciPy's, is a vector, and so is the solution, as there.
->>>>>>> 149f15ed (linalg: sparse right sides of SciPy's classes; SciPy's own tests of its direct solvers over ours)
 
     Cost: that of `splu`.
     See also: solve, factorized.
