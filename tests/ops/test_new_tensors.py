@@ -14,7 +14,7 @@ MOST = {
     "a @ x": 29, "a @ X": 29, "X.T @ a.T": 54, "a.sum()": 34, "a.sum(0)": 40, "a.sum(1)": 38, "a.to_dense()": 31,
     "a + b": 33, "a * b": 41, "a * 2": 15, "abs(a)": 22, "a > 0.5": 33, "a * x": 103,
     "a[:, 3:9]": 26, "a[:, [1, 5]]": 30, "a.asformat('csc')": 31, "ow.diagonal(a)": 21, "ow.tril(a)": 48,
-    "ow.vstack([a, b])": 39, "a @ b.T": 84,
+    "ow.vstack([a, b])": 39, "a @ b.T": 84, "a[[1, 5, 7]]": 25, "a[3, 4]": 20,
 }  # fmt: skip
 """The most functions that a call may enter. A number may go down."""
 MOST_TORCH = {

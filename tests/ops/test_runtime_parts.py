@@ -161,18 +161,20 @@ def test_elements_are_located_or_said_to_be_several(kinds: tuple[int, int]) -> N
         levels.append((1, 0, 3, None, None, True))
         children = [[(c, 3 * p + c) for c in range(3)] for p in range(4)]
     elif kinds[1] == 1:
-        pos = np.cumsum([0, *map(len, inner)]).tolist()
-        levels.append((1, 0, 3, pos, [c for part in inner for c in part], False))
-        children = [[(c, pos[p] + k) for k, c in enumerate(inner[p])] for p in range(4)]
+        edges = np.cumsum([0, *map(len, inner)]).tolist()
+        levels.append((1, 0, 3, edges, [c for part in inner for c in part], False))
+        children = [[(c, edges[p] + k) for k, c in enumerate(inner[p])] for p in range(4)]
     else:
         levels.append((1, 0, 3, None, [1, 0, 2, 2], False))
         children = [[(c, p)] for p, c in enumerate([1, 0, 2, 2])]
-    find = locate.Locator(levels)
+    pos, crd = ([None if x[k] is None else np.array(x[k]) for x in levels] for k in (3, 4))
+    storage: Any = SimpleNamespace(pos=pos, crd=crd)
+    find = locate.Locator([(*x[:3], x[5]) for x in levels])
     for i in range(5 if kinds[0] else 4):
         for j in range(3):
             parents = [p for p, row in enumerate(rows) if row == i]
             at = [q for p in parents for c, q in children[p] if c == j]
-            found = find((i, j))
+            found = find(storage, (i, j))
             if kinds[0] and kinds[1] < 2 and len(parents) > 1:
                 assert found == locate.SEVERAL, "an element may be in either parent"
             else:

@@ -29,6 +29,7 @@ from ..storage.storage import Storage
 from . import trace
 from .conversion.conversion_kernels import Prepared, Words, call, prepared
 from .conversion.ranges import Ranges
+from .launch import OneLaunch
 
 __all__ = [
     "FEW", "FEW_ROWS", "RowGather", "diagonal_block", "drop_outer", "is_rows", "join_outer", "outer_block", "outer_dim",
@@ -273,42 +274,40 @@ def _copy_kernel(pos: str, crd: str, scalar: str) -> Prepared:
 
 
 class RowGather:
-    """`A[rows]` of one structure, not too large, where rows are coordinates of the outermost dimension, the first.
+    """`A[rows]` of types and a shape, not too large, where rows are coordinates of the outermost dimension, the first.
 
-    Two kernels: one counts what is taken, one copies it.
+    Two launches: one counts what is taken, one copies it.
     """
 
-    __slots__ = ("block", "copy", "crd", "edges", "extent", "pick", "pos")
+    __slots__ = ("block", "copy", "crd", "edges", "pos")
 
     def __init__(self, s: Storage) -> None:
         pos, crd = scalar_of(s.pos[1]), scalar_of(s.crd[1])
-        self.edges = prepared(f"take edges {pos}", lambda: edges_kernel(pos))[0]
-        self.copy, self.pick, _ = _copy_kernel(pos, crd, s.scalar)
+        edges = prepared(f"take edges {pos}", lambda: edges_kernel(pos))[0]
+        self.edges = OneLaunch(edges, {"extent": s.shape[0]}, ("rows", "count", "pos", "ends", "b_pos"))
         self.block = math.prod(hi - lo for lo, hi in s.format.level_intervals(s.shape)[2:])
-        self.extent, self.pos, self.crd = s.shape[0], numpy_dtype(pos), numpy_dtype(crd)
+        given = ("rows", "ends", "pos", "crd", "vals", "b_crd", "b_vals")
+        self.copy = OneLaunch(_copy_kernel(pos, crd, s.scalar)[0], {"block": self.block}, given)
+        self.pos, self.crd = numpy_dtype(pos), numpy_dtype(crd)
 
     @staticmethod
     def of(s: Storage) -> RowGather | None:
-        """The gather of a storage; None for large ones, other formats and other libraries."""
-        is_small = length(s.values) <= FEW
-        applies = s.library == "numpy" and is_small and outer_dim(s.format) == 0 and is_rows(s.format)
+        """The gather of storages as this one; None for other formats and other libraries."""
+        applies = s.library == "numpy" and outer_dim(s.format) == 0 and is_rows(s.format)
         return RowGather(s) if applies else None
 
     def __call__(self, s: Storage, rows: Ints) -> Storage | None:
-        """The tensor of `rows`, a writable array; None where a row is out of bounds, or they are many."""
+        """The tensor of `rows`, a writable array; None where a row is out of bounds, or there is much to take."""
         count = rows.shape[0]
-        if count > FEW_ROWS:
+        if count > FEW_ROWS or s.values.shape[0] > FEW:
             return None
         ends, pos = np.empty(count + 1, np.int64), np.empty(count + 1, self.pos)
-        at_pos, at_crd, at_values = s._addresses or s.addresses
-        at_rows, at_ends = address(rows), address(ends)
-        self.edges.run((at_rows, count, self.extent, at_pos, at_ends, address(pos)))
+        self.edges((rows, count, s.pos[1], ends, pos))
         total = int(ends[count])
         if total < 0:
             return None
         crd, values = np.empty(total, self.crd), np.empty(total * self.block, s.values.dtype)
-        arguments = (at_rows, at_ends, self.block, at_pos, at_crd, at_values, address(crd), address(values))
-        self.copy.run(arguments, 0, count)
+        self.copy((rows, ends, s.pos[1], s.crd[1], s.values, crd, values), 0, count)
         shape = (count, *s.shape[1:])
         return Storage(
             shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from ..format.expression import Dim
-from ..storage.buffers import to_numpy
 from ..storage.storage import Storage
 
 __all__ = ["ABSENT", "SEVERAL", "Locator", "locator"]
@@ -21,31 +20,32 @@ ABSENT, SEVERAL = -1, -2
 
 
 class Locator:
-    """Locates elements of one structure by their coordinates.
+    """Locates elements of storages of one format and shape by their coordinates.
 
-    levels : for each one its dimension, lowest coordinate, extent, pos, crd, and whether it is unique
+    levels : for each one its dimension, lowest coordinate, extent, and whether it is unique
     """
 
     __slots__ = ("levels",)
 
-    def __init__(self, levels: Sequence[tuple[int, int, int, Any, Any, bool]]) -> None:
+    def __init__(self, levels: Sequence[tuple[int, int, int, bool]]) -> None:
         self.levels = tuple(levels)
 
-    def __call__(self, at: Sequence[int]) -> int:
+    def __call__(self, s: Storage, at: Sequence[int]) -> int:
         """The position of the element at these coordinates; ABSENT where none is stored, SEVERAL where there are."""
         first, end = 0, 1
-        for d, low, extent, pos, crd, unique in self.levels:
+        for (d, low, extent, unique), edges, coordinates in zip(self.levels, s.pos, s.crd, strict=True):
             c = at[d]
-            if crd is None:
+            if coordinates is None:
                 if end - first != 1:
                     return SEVERAL
                 first = first * extent + c - low
                 end = first + 1
                 continue
-            if pos is not None:
+            crd = memoryview(cast("Any", coordinates))
+            if edges is not None:
                 if end - first != 1:
                     return SEVERAL
-                first, end = pos[first], pos[first + 1]
+                first, end = int(edges[first]), int(edges[first + 1])
             first = bisect_left(crd, c, first, end)
             if first == end or crd[first] != c:
                 return ABSENT
@@ -54,8 +54,8 @@ class Locator:
 
 
 def locator(s: Storage) -> Locator | None:
-    """The locator of a storage's elements; None where its levels are not all dense, compressed or singleton ones in
-    order, each of a dimension."""
+    """The locator of elements of storages as this one; None where its levels are not all dense, compressed or singleton
+    ones in order, each of a dimension."""
     format = s.format
     if format.batch_ndim or not format.is_ordered or s.library != "numpy" or not format.levels:
         return None
@@ -66,6 +66,5 @@ def locator(s: Storage) -> Locator | None:
             return None
         if not (kind.is_dense or kind.is_compressed or (kind.is_singleton and at)):
             return None
-        pos, crd = (None if b is None else memoryview(cast("Any", to_numpy(b))) for b in (s.pos[at], s.crd[at]))
-        levels.append((level.expression.index, low, high - low, pos, crd, kind.unique))
+        levels.append((level.expression.index, low, high - low, kind.unique))
     return Locator(levels)

@@ -33,17 +33,15 @@ class Plans:
 
     contractions : products with a sparse matrix, by the number of its plans
     reductions : launches whose one dense operand is their result, by operator, axes and type
-    indexing : by kind of selection
     facts : counts and properties, by name
 
     number : is never given again, so that a key of another structure's slot is this one's for ever, and keeps nothing
         alive
     """
 
-    __slots__ = ("contractions", "facts", "indexing", "number", "reductions")
+    __slots__ = ("contractions", "facts", "number", "reductions")
     contractions: dict[Hashable, Any]
     reductions: dict[Hashable, Any]
-    indexing: dict[Hashable, Any]
     facts: dict[Hashable, Any]
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...codegen.plan_cache import PlanCache
 from ...format import build, coo
 from ...format import format as parse
 from ...format.cached import cached
@@ -36,7 +37,6 @@ from ...runtime.overrides import answering
 from ...storage.buffers import is_torch, length, to_numpy
 from ...storage.iso import alive, has_one_value, spread
 from ...storage.storage import Storage
-from ...storage.structure import keep
 from ...tensor.tensor import Tensor
 from ..result_format import ROOM, dense_array, from_dense_array, little_format, sum_at_origin, to_result_format
 from .batches import batch_slices
@@ -79,13 +79,13 @@ def index(t: Tensor, key: Any) -> Tensor:
         return _with_one_value(s, _index(t, key))
     if type(s.values) is np.ndarray:
         if key_type is tuple:
-            prepared_result = _prepared_element(s, key)
+            found = _element(s, key)
         elif key_type is list or key_type is np.ndarray:
-            prepared_result = _prepared_rows(s, key)
+            found = _rows(s, key)
         else:
-            prepared_result = None
-        if prepared_result is not None:
-            return Tensor._from_storage(prepared_result)
+            found = None
+        if found is not None:
+            return Tensor._from_storage(found)
     named = key_of(key)
     if named is not None:
         little = moved((s,), ("index", named), lambda: _moved(s, select(key, s.shape)))
@@ -140,8 +140,8 @@ def _with_one_value(s: Storage, selected: Tensor) -> Tensor:
     return Tensor._from_storage(out.with_values(spread(out.values[:1], length(out.values)), s.fill_value))
 
 
-def _prepared_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
-    """One element, by the structure's prepared search; None for a key or a format that it does not cover."""
+def _element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
+    """One element, by a search on the host; None for a key or a format that it does not cover."""
     shape = s.shape
     if len(key) != len(shape):
         return None
@@ -150,8 +150,8 @@ def _prepared_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
         if type(k) is not int or not -n <= k < n:
             return None
         coordinates.append(k if k >= 0 else k + n)
-    search = _prepared_of_kind(s, "element", locator)
-    position = SEVERAL if search is None else search(coordinates)
+    search = _by_types(s, "element", locator)
+    position = SEVERAL if search is None else search(s, coordinates)
     if position == SEVERAL:
         return None
     fill = s.fill_value
@@ -159,9 +159,9 @@ def _prepared_element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
     return Storage((), SCALAR, s.scalar, fill, (), (), values)
 
 
-def _prepared_rows(s: Storage, key: Any) -> Storage | None:
-    """Rows by a list or an array of integers or a mask, by the structure's prepared gather; None for a key or a format
-    that it does not cover."""
+def _rows(s: Storage, key: Any) -> Storage | None:
+    """Rows by a list or an array of integers or a mask, by two launches; None for a key or a format that they do not
+    cover."""
     if type(key) is list:
         if not 0 < len(key) <= FEW_ROWS or any(type(k) is not int for k in key):
             return None
@@ -180,18 +180,20 @@ def _prepared_rows(s: Storage, key: Any) -> Storage | None:
         rows = rows.astype(np.int64)
     elif rows.dtype != np.int64:
         return None
-    gather = _prepared_of_kind(s, "rows", RowGather.of)
+    gather = _by_types(s, "rows", RowGather.of)
     return None if gather is None else gather(s, rows)
 
 
-def _prepared_of_kind(s: Storage, kind: str, make: Callable[[Storage], Any]) -> Any:
-    """The structure's prepared call for selections of a kind, made at the first one; None where its format has none."""
-    slot = (s._plans or s.plans).indexing
-    prepared = slot.get(kind, slot)
-    if prepared is slot:
-        prepared = None if s.format.is_dense or not s.shape else make(s)
-        keep(slot, kind, prepared)
-    return prepared
+def _by_types(s: Storage, kind: str, make: Callable[[Storage], Any]) -> Any:
+    """How selections of a kind are taken from storages of the types and shape of this one; None where they are not."""
+    key = kind, s._signature or s.signature, s.shape
+    way = _WAYS.get(key)
+    if way is None:
+        way = _WAYS.keep(key, (None if s.format.is_dense or not s.shape else make(s)) or False)
+    return way or None
+
+
+_WAYS: PlanCache[Any, Any] = PlanCache("elements and rows", 1 << 12)
 
 
 @answering
