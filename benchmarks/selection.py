@@ -1,4 +1,4 @@
-"""Selection, semirings, index arrays and edge softmax against the peers: least times of interleaved rounds, in one run.
+"""Selection, semirings, index arrays, contractions, eigenpairs and layers beside their peers: least CPU times, one run.
 
 python benchmarks/selection.py [ROUNDS]       # PyTorch Geometric's softmax where torch_geometric is installed
 
@@ -8,46 +8,18 @@ Operands of the rows of index arrays are made anew for each call, as programs ha
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from measure import Calls, least, least_of_new, show
+from products import PARTS
 
 import openwork as ow
 
-Calls = dict[str, Callable[[], object]]
 SEMIRINGS = ("min_plus", "max_times", "plus_first", "plus_second", "plus_pair", "any_pair", "min_second", "lor_land")
-
-
-def least(calls: Calls, rounds: int) -> dict[str, float]:
-    """The least time of each call in seconds; the calls take turns."""
-    times = dict.fromkeys(calls, np.inf)
-    for _ in range(rounds):
-        for name, call in calls.items():
-            begun = time.perf_counter()
-            call()
-            times[name] = min(times[name], time.perf_counter() - begun)
-    return times
-
-
-def least_of_new(calls: dict[str, tuple[Callable[[], Any], Callable[..., object]]], rounds: int) -> dict[str, float]:
-    """The same of calls that take what another function makes, which is not timed."""
-    times = dict.fromkeys(calls, np.inf)
-    for _ in range(rounds):
-        for name, (make, call) in calls.items():
-            operand = make()
-            begun = time.perf_counter()
-            call(operand)
-            times[name] = min(times[name], time.perf_counter() - begun)
-    return times
-
-
-def show(name: str, peer: float, ours: float, peer_name: str) -> None:
-    """A row of the table."""
-    print(f"| {name} | {ours * 1e3:.2f} | {peer * 1e3:.2f} | {peer_name} | {ours / peer:.2f} |")
 
 
 def selection(rounds: int) -> None:
@@ -149,5 +121,5 @@ def edge_softmax(rounds: int) -> None:
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     print("| call | openwork ms | peer ms | peer | openwork / peer |\n| --- | ---: | ---: | --- | ---: |")
-    for part in (selection, semirings, index_arrays, edge_softmax):
+    for part in (selection, semirings, index_arrays, edge_softmax, *PARTS):
         part(count)
