@@ -92,7 +92,7 @@ def run(case: Case) -> str | None:
     if error is not None:
         if _is_bare(error) and (refused is None or not isinstance(error, ValueError)):
             return f"bare {type(error).__name__}: {_line(error)}"
-        if isinstance(error, ow.InvariantError) and str(error).startswith("3.1 extent"):
+        if isinstance(error, ow.InvariantError) and str(error).startswith("extent "):
             return None  # a shape that was asked for
         if isinstance(error, ow.InvariantError | ow.CompilerBug | AssertionError):
             return f"{type(error).__name__}: {_line(error)}"

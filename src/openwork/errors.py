@@ -62,7 +62,7 @@ class SizeError(ShapeError, MemoryError):
     ...
     openwork.errors.SizeError: full: an array of shape (10000000000000,) has 80,000,000,000,000 bytes
       expected: no more than there is memory for
-      help: take a part of the tensor, or an operation of its stored elements only
+      help: take a part of the tensor, A[rows], or an operation of its stored elements only; to_scipy() stays sparse
     """
 
 
@@ -74,9 +74,9 @@ class InvariantError(ValueError):
     >>> ow.sparse_csr_tensor([0, 1, 2], [0, 5], [1.0, 2.0], (2, 3))
     Traceback (most recent call last):
     ...
-    openwork.errors.InvariantError: 5.5 level 1 (compressed) of "(i, j) -> (i : dense, j : compressed)": coordinates
+    openwork.errors.InvariantError: level 1 (compressed) of "(i, j) -> (i : dense, j : compressed)": coordinates
       expected: 0 <= crd < 3; got: col_indices[1] == 5
-      help: check the shape, or the coordinates
+      help: check the shape, or the coordinates (invariant 5.5)
     """
 
 
@@ -220,7 +220,10 @@ def broadcast_error(operation: str, shapes: Sequence[tuple[int, ...]]) -> ShapeE
 
 def suggestion(name: object, known: Iterable[str]) -> str:
     """What is asked at the end of a message about a name that is not there; nothing where no name is like it."""
-    found = get_close_matches(str(name)[:60], [n for n in known if not n.startswith("_")], 1, 0.7)
+    asked, names = str(name)[:60], [n for n in known if not n.startswith("_")]
+    found = get_close_matches(asked, [n for n in names if abs(len(n) - len(asked)) <= 2], 1, 0.7)
+    if not found and len(asked) >= 5:
+        found = sorted((n for n in names if asked.lower() in n.lower()), key=len)
     return f"\n  help: did you mean {found[0]!r}?" if found else ""
 
 

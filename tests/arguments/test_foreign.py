@@ -210,7 +210,7 @@ def test_array_interface():
     np.zeros(2, [("a", int)]), 10**30, np.array(["x"]), [object()], np.zeros(1, "V4"),
 ], ids=lambda x: repr(x).split(" at 0x")[0])  # fmt: skip
 def test_what_is_no_number(obj):
-    with pytest.raises(ow.DTypeError, match=r"asarray: .* are no numbers\n  help:"):
+    with pytest.raises(ow.DTypeError, match=r"asarray: .* are not numbers\n  help:"):
         ow.asarray(obj)
 
 

@@ -75,7 +75,7 @@ def test_buffers_are_shared_where_they_can_be() -> None:
 
 def test_indices_that_lie_are_refused() -> None:
     made = pa.SparseCOOTensor.from_numpy(np.ones((1, 1)), np.array([[0, 9]]), shape=(3, 4))
-    with pytest.raises(ow.InvariantError, match=r"^5\.5"):
+    with pytest.raises(ow.InvariantError, match=r"invariant 5\.5"):
         ow.asarray(made)
 
 

@@ -311,7 +311,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             ow.open(tmp_path / name)
     ow.write(tmp_path / "t.mtx", matrix())
-    with pytest.raises(ow.UnsupportedError, match=r"mapped are .ow and .npz, got '.mtx'"):
+    with pytest.raises(ow.UnsupportedError, match=r"only .ow and .npz files can be mapped, got '.mtx'"):
         ow.open(tmp_path / "t.mtx")
     (tmp_path / "file.ow").write_text("")
     with pytest.raises(ow.FileFormatError, match="is a folder, this is a file"):

@@ -151,7 +151,7 @@ def test_operators_and_functions() -> None:
         linalg.cg(lambda x: A @ x, B, M="ic0")
     with pytest.raises(ow.ShapeError, match=r"an operator of shape \(36, 36\) gave a result of shape \(35,\)"):
         linalg.cg(lambda x: x[:-1], B)
-    with pytest.raises(ValueError, match=r"M='jacoby' is no preconditioner[\s\S]*did you mean 'jacobi'"):
+    with pytest.raises(ValueError, match=r"M='jacoby' is not the name of a preconditioner[\s\S]*did you mean 'jacobi'"):
         linalg.cg(t, B, M="jacoby")
 
 

@@ -147,7 +147,7 @@ def test_options():
     with pytest.raises(UnsupportedError, match="requires_grad needs torch"):
         ow.sparse_csr_tensor([0, 1], [0], [1.0], requires_grad=True)
     assert ow.sparse_csr_tensor([0, 1], [0], [1.0], device="cpu").device == "cpu"
-    with pytest.raises(UnsupportedError, match=r"device 'cuda' is not there|not there"):
+    with pytest.raises(UnsupportedError, match=r"device 'cuda' is not available"):
         ow.sparse_csr_tensor([0, 1], [0], [1.0], device="cuda" if not torch.cuda.is_available() else "xpu")
 
 
@@ -157,7 +157,7 @@ BAD = [
     (lambda: ow.sparse_csr_tensor([0, 1], [0], [1.0], (2**62, 2**62)), InvariantError, "3.8"),
     (lambda: ow.sparse_csr_tensor([0, 1], [0], [1.0], "ab"), ShapeError, "tuple of integers"),
     (lambda: ow.sparse_csr_tensor([0, 1], [0], [1.0], (1.5, 2)), ShapeError, "tuple of integers"),
-    (lambda: ow.sparse_csr_tensor([0, 1], [0], [1.0], (1, 2, 3)), InvariantError, "3.1 size agrees"),
+    (lambda: ow.sparse_csr_tensor([0, 1], [0], [1.0], (1, 2, 3)), InvariantError, "(?s)size agrees.*invariant 3.1"),
     (lambda: ow.sparse_csr_tensor([0.0, 1.0], [0], [1.0], (1, 2)), InvariantError, "1.1"),
     (lambda: ow.sparse_csr_tensor([0, 1], [0.5], [1.0]), InvariantError, "1.2"),
     (lambda: ow.sparse_csr_tensor([0, 1], np.array([0], object), [1.0]), DTypeError, "object"),
@@ -167,26 +167,26 @@ BAD = [
     (lambda: ow.sparse_csr_tensor([0, 1], [[0]], [1.0]), InvariantError, "3.3"),
     (lambda: ow.sparse_csr_tensor([0, 2], [0, 1], [1.0]), InvariantError, "3.10"),
     (lambda: ow.sparse_csr_tensor([[0, 1]], [[0]], [1.0]), InvariantError, "3.4"),
-    (lambda: ow.sparse_csr_tensor([[0, 1]], [[0]], [[1.0]], (2, 1, 1)), InvariantError, "3.8 batch axes of crow_indices"),
-    (lambda: ow.sparse_csr_tensor([[0, 1]] * 2, [[0]], [[1.0]] * 2), InvariantError, "3.9 batch axes of col_indices"),
+    (lambda: ow.sparse_csr_tensor([[0, 1]], [[0]], [[1.0]], (2, 1, 1)), InvariantError, "(?s)batch axes of crow_indices.*invariant 3.8"),
+    (lambda: ow.sparse_csr_tensor([[0, 1]] * 2, [[0]], [[1.0]] * 2), InvariantError, "(?s)batch axes of col_indices.*invariant 3.9"),
     (lambda: ow.sparse_csr_tensor([0, 1], [5], [1.0], (1, 3)), InvariantError, "5.5"),
-    (lambda: ow.sparse_bsr_tensor([0, 1], [0], np.ones((1, 2, 3)), (3, 3)), InvariantError, "3.1 size"),
+    (lambda: ow.sparse_bsr_tensor([0, 1], [0], np.ones((1, 2, 3)), (3, 3)), InvariantError, "(?s)size.*invariant 3.1"),
     (lambda: ow.sparse_bsr_tensor([0, 1], [0], [1.0]), InvariantError, "3.4"),
-    (lambda: ow.sparse_bsr_tensor([0, 1], [0], np.ones((1, 0, 3))), InvariantError, "3.10 blocks"),
-    (lambda: ow.sparse_coo_tensor([0, 1], [1.0, 2.0]), InvariantError, "3.3 indices"),
+    (lambda: ow.sparse_bsr_tensor([0, 1], [0], np.ones((1, 0, 3))), InvariantError, "(?s)blocks.*invariant 3.10"),
+    (lambda: ow.sparse_coo_tensor([0, 1], [1.0, 2.0]), InvariantError, "(?s)indices.*invariant 3.3"),
     (lambda: ow.sparse_coo_tensor([[0, 1]], [1.0]), InvariantError, "3.10"),
-    (lambda: ow.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2, 2)), InvariantError, "3.1 size"),
+    (lambda: ow.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2, 2)), InvariantError, "(?s)size.*invariant 3.1"),
     (lambda: ow.sparse_coo_tensor([[0, 5]], [1.0, 2.0], (2,)), InvariantError, "5.5"),
     (lambda: ow.sparse_coo_tensor([[0, -5]], [1.0, 2.0]), InvariantError, "5.4"),
     (lambda: ow.sparse_coo_tensor([[1, 0]], [1.0, 2.0], is_coalesced=True), InvariantError, "5.6"),
-    (lambda: ow.assemble("csr", (2, 2), pos={7: [0]}, crd={1: []}, values=[]), InvariantError, "2.4 pos.7."),
-    (lambda: ow.assemble("csr", (2, 2), crd={1: []}, values=[]), InvariantError, "2.4 pos.1."),
+    (lambda: ow.assemble("csr", (2, 2), pos={7: [0]}, crd={1: []}, values=[]), InvariantError, "(?s)pos.7..*invariant 2.4"),
+    (lambda: ow.assemble("csr", (2, 2), crd={1: []}, values=[]), InvariantError, "(?s)pos.1..*invariant 2.4"),
     (lambda: ow.assemble("csr", (2, 2, 2), values=[]), FormatError, "dimensions"),
     (lambda: ow.assemble("csr", None, pos={1: ["a"]}, crd={1: []}, values=[]), DTypeError, "not supported"),
     (lambda: ow.assemble("dense", (2, 2), values=np.ones((2, 3))), InvariantError, "3.10"),
     (lambda: ow.assemble("dense", (2**40, 2**40), values=[1.0]), InvariantError, "3.10"),
     (lambda: ow.assemble("(i, j) -> (i + j : compressed, i : range)", (2**63 - 1,) * 2, crd={0: []}, values=[]),
-     InvariantError, "3.1 coordinates"),
+     InvariantError, "(?s)coordinates.*invariant 3.1"),
 ]  # fmt: skip
 
 

@@ -168,13 +168,13 @@ def test_functions_of_unsorted_arrays_keep_their_kind(kind):
 def test_malformed_scipy_raises():
     given = sp.csr_array((2, 3))
     given.indptr, given.indices, given.data = np.array([0, 2, 3]), np.array([0, 7, 1]), np.ones(3)
-    with pytest.raises(ValueError, match=r"(?s)5.5 .*crd\[1\]\[1\] == 7"):
+    with pytest.raises(ValueError, match=r"(?s).*crd\[1\]\[1\] == 7.*invariant 5.5"):
         ow.asarray(given)
     given.indptr = np.array([0, 5, 3])
     with pytest.raises(ValueError, match=r"5.3"):
         ow.asarray(given)
     given.indptr = np.array([0, 3])
-    with pytest.raises(ValueError, match=r"3.8 length of pos\[1\]"):
+    with pytest.raises(ValueError, match=r"(?s)length of pos\[1\].*invariant 3.8"):
         ow.asarray(given)
 
 
@@ -520,7 +520,7 @@ def test_buffers_with_axes_that_do_not_fit():
         ("3.10", lambda: ow.assemble("bsr(1, 1)", (2, 3), pos={1: pos}, crd={1: crd}, values=np.ones((2, 1, 2)))),
         ("3.9", lambda: ow.sparse_csr_tensor([], [0, 1], [1.0], (0, 2))),
         (
-            "3.2 rank of crow_indices\n  expected: 1 axis, or batch axes and 1",
+            "rank of crow_indices\n  expected: 1 axis, or batch axes and 1",
             lambda: ow.sparse_csr_tensor(0, [0], [1.0], (1, 1)),
         ),
         ("3.10", lambda: ow.sparse_csr_tensor([0, 2], [0, 1], [1.0], (1, 2))),

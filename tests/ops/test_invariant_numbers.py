@@ -96,7 +96,7 @@ def _says(name: str, kind: tuple[str, int, int]) -> None:
     text = refused(layout, *function(good).values())
     names = ("crow_indices", "col_indices") if layout in ("csr", "bsr") else ("ccol_indices", "row_indices")
     says = says.replace("POS", names[0]).replace("CRD", names[1]).replace("#", "1, " if batch else "")
-    assert text.startswith(number + " "), text
+    assert text.endswith(f"(invariant {number})"), text
     assert says in text, text
     assert not FLAT.search(text), text
     assert "help: " in text
@@ -107,8 +107,8 @@ def test_values_too_short_are_counted_in_elements(kind: tuple[str, int, int]) ->
     p = parts(*kind)
     batch = bool(kind[1])
     short = p["values"][:, :1] if batch else p["values"][:1]
-    assert refused(kind[0], p["pos"], p["crd"], short, p["size"]).startswith("3.10 ")
-    assert refused(kind[0], p["pos"], p["crd"], short).startswith("3.10 ")
+    assert refused(kind[0], p["pos"], p["crd"], short, p["size"]).endswith("(invariant 3.10)")
+    assert refused(kind[0], p["pos"], p["crd"], short).endswith("(invariant 3.10)")
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k[1]], ids=str)
@@ -116,7 +116,7 @@ def test_values_too_short_are_counted_in_elements(kind: tuple[str, int, int]) ->
 def test_batches_of_another_number(kind: tuple[str, int, int], name: str, number: str) -> None:
     p = parts(*kind)
     text = refused(kind[0], *{**p, name: np.concatenate([p[name], p[name][:1]])}.values())
-    assert text.startswith(number + " "), text
+    assert text.endswith(f"(invariant {number})"), text
     assert not FLAT.search(text), text
 
 
@@ -126,12 +126,12 @@ def test_too_many_children_and_disorder_are_told_by_place(layout: str) -> None:
     names = ("crow_indices", "col_indices") if layout in ("csr", "bsr") else ("ccol_indices", "row_indices")
     pos = np.array([[0, 1, 2], [0, 2, 2]])
     text = refused(layout, pos, np.array([[0, 1], [1, 0]]), p["values"], p["size"])
-    assert text.startswith("5.6 "), text
+    assert text.endswith("(invariant 5.6)"), text
     assert f"{names[1]}[1, 1] == 0 after {names[1]}[1, 0] == 1" in text
     size = (2, 2, 1) if layout == "csr" else (2, 1, 2) if layout == "csc" else None
     if size:
         text = refused(layout, pos, np.array([[0, 0], [0, 0]]), p["values"], size)
-        assert text.startswith("5.3 "), text
+        assert text.endswith("(invariant 5.3)"), text
         assert f"{names[0]}[1, 0:2] == 0, 2" in text, text
 
 
@@ -139,7 +139,7 @@ def test_too_many_children_and_disorder_are_told_by_place(layout: str) -> None:
 @pytest.mark.parametrize("extent", [0, 4])
 def test_dense_extents_of_empty_values(layout: str, extent: int) -> None:
     text = refused(layout, [0, 0, 0], np.zeros(0, int), np.zeros((0, 3)), (2, 2, extent))
-    assert text.startswith("3.10 "), text
+    assert text.endswith("(invariant 3.10)"), text
     assert "(3,) behind" not in text
     assert CONSTRUCTORS[layout]([0, 0, 0], [], np.zeros((0, 3)), (2, 2, 3)).shape == (2, 2, 3)
     assert CONSTRUCTORS[layout]([0, 1, 1], [0], np.zeros((1, 0)), (2, 2, 0)).shape == (2, 2, 0)
@@ -147,7 +147,7 @@ def test_dense_extents_of_empty_values(layout: str, extent: int) -> None:
 
 def test_blocks_of_a_shape_without_any() -> None:
     assert ow.sparse_bsr_tensor([0], [], np.zeros((0, 2, 3)), (0, 0)).shape == (0, 0)
-    assert refused("bsr", [0], [], np.zeros((0, 2, 3, 4)), (0, 0, 0)).startswith("3.10 ")
+    assert refused("bsr", [0], [], np.zeros((0, 2, 3, 4)), (0, 0, 0)).endswith("(invariant 3.10)")
 
 
 COORDINATES: dict[str, tuple[Any, Any, Any, str, str]] = {
@@ -173,14 +173,14 @@ COORDINATES: dict[str, tuple[Any, Any, Any, str, str]] = {
 def test_coordinates(name: str) -> None:
     *given, number, says = COORDINATES[name]
     text = refused("coo", *given)
-    assert text.startswith(number + " "), text
+    assert text.endswith(f"(invariant {number})"), text
     assert says in text, text
     assert not FLAT.search(text), text
 
 
 def test_order_of_coordinates_is_told_by_place() -> None:
     text = refused("coo", [[0, 0], [1, 1]], [1.0, 2.0], (2, 2), is_coalesced=True)
-    assert text.startswith("5.6 "), text
+    assert text.endswith("(invariant 5.6)"), text
     assert "indices[1, 1] == 1 after indices[1, 0] == 1" in text
 
 
@@ -196,11 +196,11 @@ def test_a_buffer_that_is_itself_sparse(layout: str, at: int) -> None:
     sparse, p = sparse_things()[at], parts(layout, 0, 0)
     for name, number in (("pos", "2.1"), ("crd", "2.2"), ("values", "2.3")):
         broken = {**p, name: sparse}
-        assert refused(layout, *broken.values()).startswith(number + " ")
-        with pytest.raises(ow.InvariantError, match=rf"{number} {name}"):
+        assert refused(layout, *broken.values()).endswith(f"(invariant {number})")
+        with pytest.raises(ow.InvariantError, match=rf"(?s){name}.*invariant {number}"):
             ow.assemble("csr", (2, 2), pos={1: broken["pos"]}, crd={1: broken["crd"]}, values=broken["values"])
-    assert refused("coo", sparse, [1.0, 2.0], (2,)).startswith("2.2 indices")
-    assert refused("coo", [[0, 1]], sparse, (2,)).startswith("2.3 values")
+    assert refused("coo", sparse, [1.0, 2.0], (2,)).endswith("(invariant 2.2)")
+    assert refused("coo", [[0, 1]], sparse, (2,)).endswith("(invariant 2.3)")
 
 
 def test_complex32_values() -> None:
@@ -208,9 +208,9 @@ def test_complex32_values() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch calls complex32 experimental
         values = torch.zeros(2).to(torch.complex32)
-    assert refused("csr", [0, 1, 2], [0, 1], values, (2, 2)).startswith("1.5 ")
-    assert refused("coo", [[0, 1]], values, (2,)).startswith("1.5 ")
-    with pytest.raises(ow.DTypeError, match=r"1\.5 "):
+    assert refused("csr", [0, 1, 2], [0, 1], values, (2, 2)).endswith("(invariant 1.5)")
+    assert refused("coo", [[0, 1]], values, (2,)).endswith("(invariant 1.5)")
+    with pytest.raises(ow.DTypeError, match=r"invariant 1\.5"):
         ow.assemble("dense", (2,), values=values)
 
 
@@ -224,5 +224,5 @@ def test_assemble_says_pos_and_crd_with_the_index_of_the_batch() -> None:
         ow.assemble(
             spec, (2, 2, 2), pos={2: flat["pos"]}, crd={2: put("crd", 3, 7)(flat)["crd"]}, values=flat["values"]
         )
-    with pytest.raises(ow.InvariantError, match=r"1\.2 crd\[1\] is of integers"):
+    with pytest.raises(ow.InvariantError, match=r"(?s)crd\[1\] is of integers.*invariant 1\.2"):
         ow.assemble("csr", (2, 2), pos={1: [0, 1, 2]}, crd={1: [0.0, 1.0]}, values=[1.0, 2.0])

@@ -54,7 +54,7 @@ def test_each_index_invariant(case, index, way):
     with pytest.raises(InvariantError) as caught:
         checks.check(storage)
     text = str(caught.value)
-    assert text.startswith(case.number + " "), text
+    assert text.endswith(f"(invariant {case.number})"), text
     assert case.says in text, text
     assert "help: " in text
     assert not checks.holds(storage)
@@ -174,25 +174,25 @@ def test_each_layout_invariant(number, changes, says):
     with pytest.raises(InvariantError) as caught:
         checks.check(_replace(CSR, **changes))
     text = str(caught.value)
-    assert text.startswith(number + " "), text
+    assert text.endswith(f"(invariant {number})"), text
     assert says in text, text
     assert "help: " in text
 
 
 def test_lengths_below():
-    with pytest.raises(InvariantError, match=r"3.9 length of crd\[1\]"):
+    with pytest.raises(InvariantError, match=r"(?s)length of crd\[1\].*invariant 3.9"):
         checks.check(_replace(LAYOUTS["coo"]("i4"), crd=(np.zeros(4, "i4"), np.zeros(3, "i4"))))
     nm = LAYOUTS["nm"]("i4")
-    with pytest.raises(InvariantError, match=r"3.9 length of crd\[2\]"):
+    with pytest.raises(InvariantError, match=r"(?s)length of crd\[2\].*invariant 3.9"):
         checks.check(_replace(nm, crd=(None, None, nm.crd[2][:-1])))
     batched = LAYOUTS["batched csr"]("i4")
-    with pytest.raises(InvariantError, match=r"3.11 length of crd\[2\] for each of 2 batch slices"):
+    with pytest.raises(InvariantError, match=r"(?s)length of crd\[2\] for each of 2 batch slices.*invariant 3.11"):
         checks.check(_replace(batched, crd=(None, None, batched.crd[2][:-1])))
 
 
 def test_widths_of_a_chain():
     coo = LAYOUTS["coo"]("i4")
-    with pytest.raises(InvariantError, match=r"1.2 crd\[1\] has the type of crd\[0\]"):
+    with pytest.raises(InvariantError, match=r"(?s)crd\[1\] has the type of crd\[0\].*invariant 1.2"):
         checks.check(_replace(coo, crd=(coo.crd[0], coo.crd[1].astype("i8"))))
     csr = _replace(CSR, pos=(None, CSR.pos[1].astype("i8")))
     checks.check(csr)
@@ -200,29 +200,29 @@ def test_widths_of_a_chain():
 
 def test_bitmap_type():
     bitmap = LAYOUTS["bitmap"]("i4")
-    with pytest.raises(InvariantError, match=r"1.1 crd\[1\] of a bitmap level is bool"):
+    with pytest.raises(InvariantError, match=r"(?s)crd\[1\] of a bitmap level is bool.*invariant 1.1"):
         checks.check(_replace(bitmap, crd=(None, bitmap.crd[1].astype("i4"))))
 
 
 def test_one_library():
     torch = pytest.importorskip("torch")
-    with pytest.raises(InvariantError, match=r"4.4 crd\[1\] is of the values' library"):
+    with pytest.raises(InvariantError, match=r"(?s)crd\[1\] is of the values' library.*invariant 4.4"):
         checks.check(_replace(CSR, crd=(None, torch.from_numpy(CSR.crd[1].copy()))))
     meta = CSR.mapped(lambda b: torch.empty(len(b), dtype=as_array(b, like=torch.empty(0)).dtype, device="meta"))
-    with pytest.raises(InvariantError, match=r"4.1 values are on a supported device"):
+    with pytest.raises(InvariantError, match=r"(?s)values are on a supported device.*invariant 4.1"):
         checks.check(meta)
     values = torch.empty(5, dtype=torch.float64, device="cpu")
     index = torch.empty(5, dtype=torch.int32, device="meta")
-    with pytest.raises(InvariantError, match=r"4.2 pos\[1\] is on the values' device"):
+    with pytest.raises(InvariantError, match=r"(?s)pos\[1\] is on the values' device.*invariant 4.2"):
         checks.check(_replace(CSR, pos=(None, index), crd=(None, torch.from_numpy(CSR.crd[1].copy())), values=values))
-    with pytest.raises(InvariantError, match=r"4.3 crd\[1\] is on the values' device"):
+    with pytest.raises(InvariantError, match=r"(?s)crd\[1\] is on the values' device.*invariant 4.3"):
         checks.check(_replace(CSR, pos=(None, torch.from_numpy(CSR.pos[1].copy())), crd=(None, index), values=values))
 
 
 def test_torch_layouts_are_no_buffers():
     torch = pytest.importorskip("torch")
     sparse = torch.eye(5, dtype=torch.float64).to_sparse()
-    with pytest.raises(InvariantError, match=r"2.3 values is a strided array"):
+    with pytest.raises(InvariantError, match=r"(?s)values is a strided array.*invariant 2.3"):
         checks.check(_replace(CSR, values=sparse))
 
 

@@ -41,7 +41,7 @@ def test_names_of_preconditioners_in_lobpcg() -> None:
     for name in ("amg", "ic0", "jacobi"):
         values, _ = ow.linalg.lobpcg(L, start, M=name, largest=False, maxiter=200, tol=1e-8)
         np.testing.assert_allclose(np.sort(values), np.linalg.eigvalsh(L.to_numpy())[:2], rtol=1e-6)
-    with pytest.raises(ValueError, match="M='amgg' is no preconditioner"):
+    with pytest.raises(ValueError, match="M='amgg' is not the name of a preconditioner"):
         ow.linalg.lobpcg(L, start, M="amgg")
 
 

@@ -169,7 +169,7 @@ def test_astype():
 def test_devices():
     t = ow.asarray(example(), format="csr")
     assert t.to("cpu") is t
-    with pytest.raises(UnsupportedError, match=r"is not there|torch is not installed"):
+    with pytest.raises(UnsupportedError, match=r"is not available|torch is not installed"):
         t.to("nonsense")
 
 

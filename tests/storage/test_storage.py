@@ -189,7 +189,7 @@ def test_extents_have_a_limit() -> None:
     csr = ow.asarray(np.eye(3), format="csr")._storage
     parts = csr.format, "f64", 0.0, csr.pos, csr.crd, csr.values
     assert Storage((3, largest), *parts).shape == (3, largest)
-    with pytest.raises(InvariantError, match=rf"3.1 extent 1 of shape \(3, {largest + 1}\)"):
+    with pytest.raises(InvariantError, match=rf"(?s)extent 1 of shape \(3, {largest + 1}\).*invariant 3.1"):
         Storage((3, largest + 1), *parts)
 
 

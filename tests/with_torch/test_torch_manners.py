@@ -48,7 +48,7 @@ def test_index_arrays_of_two_types_or_with_strides_are_refused(make: Any, librar
     pos, crd = (library(x.numpy()) for x in (POS, CRD))
     values = library(np.ones(2))
     narrow = library(CRD.numpy().astype(np.int32))
-    with pytest.raises(InvariantError, match=r"^1\.2 .*indices and .*indices have the same dtype"):
+    with pytest.raises(InvariantError, match=r"(?s)^.*indices and .*indices have the same dtype.*invariant 1\.2"):
         make(pos, narrow, values, (2, 2))
     assert make(pos, [1, 0], values, (2, 2)).nse == 2
     for number, given in (("3.5", (spread(pos), crd)), ("3.6", (pos, spread(crd)))):
@@ -127,7 +127,7 @@ def test_devices_that_are_not_there(device: str, library: Any) -> None:
     """Without what torch says of itself."""
     t = ow.asarray(library(3), format="csr")
     for move in (t.to_device, t.to):
-        with pytest.raises(UnsupportedError, match=f"device '{device}' is not there") as caught:
+        with pytest.raises(UnsupportedError, match=f"device '{device}' is not available") as caught:
             move(device)
         for word in ("INTERNAL ASSERT", "aten::", "report a bug", ".cpp", ".h"):
             assert word not in str(caught.value)

@@ -83,7 +83,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "mask": (lambda t: t.sparse_mask(ow.asarray(torch.eye(5))), ow.ShapeError, "sparse_mask: shape"),
     "exchange": (lambda t: t.transpose(0, 2), IndexError, "transpose: axis 2 is out of bounds"),
     "format": (lambda t: t.clone().sparse_resize_((5, 3), 2, 0), ow.UnsupportedError, "asformat"),
-    "device": (lambda t: t.to("nonsense"), ow.UnsupportedError, "device 'nonsense' is not there"),
+    "device": (lambda t: t.to("nonsense"), ow.UnsupportedError, "device 'nonsense' is not available"),
 }
 
 

@@ -14,7 +14,7 @@ from ..format.expression import Mod
 from ..format.format import Format
 from ..storage import buffers
 from ..storage.buffers import Array
-from ..storage.invariants import ElementTypeError, violation
+from ..storage.invariants import ElementTypeError, violation, violation_text
 from ..tensor.tensor import Tensor
 from .sources import is_sparse_source
 
@@ -121,7 +121,7 @@ def check_integers(buffer: Array, name: str, has_other_index: bool) -> None:
 
 def _type_error(number: str, what: str, expected: str, error: DTypeError, help: str) -> ElementTypeError:
     got = str(error).splitlines()[0]
-    return ElementTypeError(f"{number} {what}\n  expected: {expected}; got: {got}\n  help: {help}")
+    return ElementTypeError(violation_text(number, what, expected, got, help))
 
 
 @contextmanager

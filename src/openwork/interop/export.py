@@ -16,7 +16,6 @@ from ..format.expression import Dim
 from ..ir.index import Access, Assignment
 from ..runtime.contract import contract
 from ..runtime.layouts import Layout, layout_of
-from ..runtime.library_errors import sized
 from ..runtime.promote import HALF
 from ..storage import buffers
 from ..storage.buffers import Array
@@ -62,7 +61,6 @@ def _is_one_product(s: Storage) -> bool:
     return is_zero and s.scalar not in HALF and (s.format.is_unique or s.scalar != "bool")
 
 
-@sized
 def _in_array(t: Tensor) -> Array:
     """The stored elements in a fresh dense array: B[i, j] = A[i, j]."""
     s = t._storage

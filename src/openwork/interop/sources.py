@@ -266,7 +266,7 @@ def _check_numbers(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         what = "objects" if x.dtype == object else f"elements of dtype {x.dtype}"
         is_path = not x.ndim and x.dtype.kind in "SU"
         remedy = "ow.read(path) reads a file" if is_path else "give numbers of one dtype that 64 bits hold"
-        raise DTypeError(f"asarray: {what} are no numbers\n  help: {remedy}")
+        raise DTypeError(f"asarray: {what} are not numbers\n  help: {remedy}")
     return x
 
 

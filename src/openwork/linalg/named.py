@@ -29,7 +29,9 @@ def preconditioner_by_name(name: str, a: Any) -> InverseOperator:
     """The preconditioner of this name for a matrix."""
     if name not in _BY_NAME:
         supported = ", ".join(map(repr, _BY_NAME))
-        raise ValueError(f"M={name!r} is no preconditioner\n  supported: {supported}{suggestion(name, _BY_NAME)}")
+        raise ValueError(
+            f"M={name!r} is not the name of a preconditioner\n  supported: {supported}{suggestion(name, _BY_NAME)}"
+        )
     if callable(a) and not isinstance(a, Tensor):
         raise UnsupportedError(f"M={name!r} is made of the matrix's elements, which a function does not have")
     return _BY_NAME[name](a)

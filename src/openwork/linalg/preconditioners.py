@@ -8,6 +8,7 @@ import numpy as np
 
 from ..reals import real
 from ..tensor.tensor import Tensor
+from .chebyshev import check_symmetry
 from .preconditioner import Preconditioner, Rows, pivots, run
 
 __all__ = ["SSOR", "IncompleteCholesky", "Jacobi", "ic0", "jacobi", "ssor"]
@@ -89,6 +90,7 @@ class IncompleteCholesky(Preconditioner):
         part.values[ends] = part.values[ends] * (1 + self.shift)
         status = run("ic0", part, 1, part.work * 8, part.pos, part.crd, part.values, r.n) if r.n else 0
         if status:
+            check_symmetry(r, "ic0")  # whose remedies are others
             raise np.linalg.LinAlgError(
                 f"ic0: pivot {status - 2} is not positive\n  expected a positive definite matrix with an incomplete"
                 f" factor\n  help: ic0(A, shift={max(10 * self.shift, 0.001):g}) adds to the diagonal; ssor(A) needs no"

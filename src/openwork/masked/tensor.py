@@ -59,7 +59,9 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
     """rank 0: kept as the only element of one dimension, so that it can be missing"""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("MaskedTensor is not called\n  help: openwork.masked_tensor(data, mask)")
+        raise TypeError(
+            "a MaskedTensor is made by functions, not by its class\n  help: openwork.masked_tensor(data, mask)"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return unpickled, (self._tensor, self._scalar)

@@ -39,7 +39,8 @@ _NO_KERNEL = ("not implemented for '", "Overflow when unpacking long")
 def library_error(operation: str, error: BaseException, operands: Iterable[Any]) -> SizeError | DTypeError | None:
     """The error of an operation on these operands, where the library's is about an array's size or dtype; else None."""
     if isinstance(error, SizeError):
-        return None
+        inner = getattr(error, "operation", None)
+        return None if inner is None else _size_error(operation, str(error).removeprefix(inner))
     if type(error) in (NotImplementedError, ValueError) and any(phrase in str(error) for phrase in _NO_KERNEL):
         dtypes = ", ".join(dict.fromkeys(str(x.dtype) for x in operands if hasattr(x, "dtype")))
         return DTypeError(
@@ -53,18 +54,31 @@ def library_error(operation: str, error: BaseException, operands: Iterable[Any])
         tensors = [(x.size, tuple(x.shape), x.dtype) for x in operands if hasattr(x, "_storage")]
         if not tensors:
             expected = "expected: no more than there is memory for"
-            return SizeError(f"{operation}: {error}\n  {expected}\n  help: ask for less")
+            return _size_error(operation, f": {error}\n  {expected}\n  help: ask for less")
         _, extents, kind = max(tensors, key=lambda f: f[0], default=(0, (), np.dtype(np.float64)))
         itemsize = getattr(kind, "itemsize", 8)
     elif isinstance(error, MemoryError) and str(error).startswith("no memory for "):
-        return SizeError(f"{operation}: {error}\n  help: take a part of the tensor")
+        return _size_error(operation, f": {error}\n  help: take a part of the tensor")
     else:
         return None
-    return SizeError(
-        f"{operation}: an array of shape {tuple(map(int, extents))} has {math.prod(extents) * itemsize:,} bytes"
-        "\n  expected: no more than there is memory for"
-        "\n  help: take a part of the tensor, or an operation of its stored elements only"
+    count = math.prod(extents)
+    of_tensor = (x.shape for x in operands if hasattr(x, "_storage") and x.size == count)
+    shape = tuple(map(int, next(of_tensor, extents)))  # rather than the flat array's
+    return _size_error(
+        operation,
+        f": an array of shape {shape} has {count * itemsize:,} bytes\n  expected: no more than there is memory for"
+        f"\n  help: {_REMEDY}",
     )
+
+
+_REMEDY = "take a part of the tensor, A[rows], or an operation of its stored elements only; to_scipy() stays sparse"
+
+
+def _size_error(operation: str, text: str) -> SizeError:
+    """The error of an operation, which one that called it says under its own name."""
+    error = SizeError(f"{operation}{text}")
+    error.operation = operation  # type: ignore[attr-defined]
+    return error
 
 
 def explain(operation: str, error: BaseException, operands: Iterable[Any]) -> None:

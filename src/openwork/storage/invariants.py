@@ -26,7 +26,7 @@ from . import buffers, sizes
 from .buffers import Array
 from .storage import Storage
 
-__all__ = ["ElementTypeError", "check_layout", "violation"]
+__all__ = ["ElementTypeError", "check_layout", "violation", "violation_text"]
 
 _LARGEST = 2**63 - 1
 _STAGES: list[Callable[[Storage], None]] = []
@@ -38,7 +38,12 @@ class ElementTypeError(InvariantError, DTypeError):
 
 def violation(number: str, what: str, expected: str, got: object, help: str) -> InvariantError:
     """The error for a broken invariant."""
-    return InvariantError(f"{number} {what}\n  expected: {expected}; got: {got}\n  help: {help}")
+    return InvariantError(violation_text(number, what, expected, got, help))
+
+
+def violation_text(number: str, what: str, expected: str, got: object, help: str) -> str:
+    """Its text: the place first, the number of the invariant last."""
+    return f"{what}\n  expected: {expected}; got: {got}\n  help: {help} (invariant {number})"
 
 
 def check_layout(storage: Storage) -> None:

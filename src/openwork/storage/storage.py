@@ -344,8 +344,8 @@ def _refuse(shape: tuple[int, ...]) -> None:
     """Raise InvariantError for the first extent that is too large."""
     d, n = next((d, n) for d, n in enumerate(shape) if n > LARGEST)
     raise InvariantError(
-        f"3.1 extent {d} of shape {shape}\n  expected: an integer from 0 to {LARGEST}; got: {n}"
-        "\n  help: coordinates are 64-bit: spread the elements over more dimensions"
+        f"extent {d} of shape {shape}\n  expected: an integer from 0 to {LARGEST}; got: {n}"
+        "\n  help: coordinates are 64-bit: spread the elements over more dimensions (invariant 3.1)"
     )
 
 
@@ -366,7 +366,9 @@ def unpickled(
     try:
         fill = python_scalar(fill_value, scalar)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvariantError(f"1.4 fill value of {scalar}\n  got: {fill_value!r}\n  help: save it anew") from error
+        raise InvariantError(
+            f"fill value of {scalar}\n  got: {fill_value!r}\n  help: save it anew (invariant 1.4)"
+        ) from error
     pos, crd = (tuple(None if b is None else _plain(b) for b in group) for group in (pos, crd))
     values = _plain(values)
     if count is not None:

@@ -122,9 +122,10 @@ def refuse_resized(x: Any, name: str) -> None:
     nbytes = x.untyped_storage().nbytes()
     if reached > nbytes:
         raise InvariantError(
-            f"{_NUMBERS[name.partition('[')[0]]} {name}: the memory of the torch tensor was resized after the tensor"
+            f"{name}: the memory of the torch tensor was resized after the tensor"
             f" was made\n  expected: {reached} bytes; got: {nbytes}\n"
             "  help: make the tensor anew, or of clones before storages are resized"
+            f" (invariant {_NUMBERS[name.partition('[')[0]]})"
         )
 
 

@@ -94,7 +94,11 @@ class Exports:
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The dense NumPy array; a view where the format is dense."""
-        dense: np.ndarray[Any, Any] = buffers.to_numpy(self.to_dense(), detach=True)
+        try:
+            dense: np.ndarray[Any, Any] = buffers.to_numpy(self.to_dense(), detach=True)
+        except FAILURES as error:
+            explain("to_numpy", error, (self,))
+            raise
         return dense if dense.dtype.kind != "V" else dense.view(buffers.numpy_dtype("bf16"))  # or the error of that
 
     todense = to_numpy

@@ -123,7 +123,7 @@ def _torch_array(device: Any) -> Any:
     try:
         return torch.empty(0, device="cpu" if device is None else device)
     except (RuntimeError, AssertionError, ImportError, TypeError) as error:
-        raise UnsupportedError(f"device {str(device)!r} is not there{_reason(error)}\n  help: use 'cpu'") from error
+        raise UnsupportedError(f"device {str(device)!r} is not available{_reason(error)}\n  help: use 'cpu'") from error
 
 
 def _reason(error: Exception) -> str:

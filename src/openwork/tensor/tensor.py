@@ -82,7 +82,10 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     _raw_storage: Storage
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("Tensor is not called\n  help: openwork.asarray(obj), or openwork.assemble(format, shape, ...)")
+        raise TypeError(
+            "a Tensor is made by functions, not by its class"
+            "\n  help: openwork.asarray(obj), or openwork.assemble(format, shape, ...)"
+        )
 
     @classmethod
     def _from_storage(cls, storage: Storage) -> Tensor:

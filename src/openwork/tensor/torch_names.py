@@ -94,8 +94,12 @@ _SCIPYS = {
     "indptr": "pos(level) has the positions of a level, pos(1) of CSR and CSC",
     **dict.fromkeys(("coords", "row", "col"), "asformat('coo').indices() has the coordinates"),
     **dict.fromkeys(("A", "A1"), "to_numpy() gives the dense array"),
+    **dict.fromkeys(("getrow", "get_row"), "A[i] is a row, A[[i]] a matrix of one row"),
+    **dict.fromkeys(("getcol", "get_col"), "A[:, j] is a column, A[:, [j]] a matrix of one column"),
+    **dict.fromkeys(("save", "to_file"), "openwork.write(path, A) writes a file"),
+    **dict.fromkeys(("plot", "spy"), "openwork.plot.spy(A) draws where elements are; plot.rows, plot.levels"),
 }
-"""What SciPy's attributes of buffers are here."""
+"""What is written here for attributes of SciPy's, and for those that people try."""
 
 
 class TorchNames:

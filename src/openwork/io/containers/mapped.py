@@ -81,7 +81,8 @@ def open(path: Path_, *, verify: bool = False, check: bool = True) -> Any:
     else:
         os.stat(path)
         raise UnsupportedError(
-            f"open: {os.fspath(path)}: mapped are .ow and .npz, got {kind!r}\n  help: ow.convert(path, 'name.ow')"
+            f"open: {os.fspath(path)}: only .ow and .npz files can be mapped, got {kind!r}"
+            "\n  help: ow.convert(path, 'name.ow')"
         )
     if record.masked:
         return read_masked(path, record, None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import tuning
-from ...errors import ShapeError, UnsupportedError
+from ...errors import ShapeError, UnsupportedError, broadcast_error
 from ...format import coo
 from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Assignment, Expression
@@ -30,7 +30,7 @@ from ...runtime.float_errors import WarningSource, report
 from ...runtime.formats import resolve_format
 from ...runtime.gradient_hook import tracked
 from ...runtime.operation import operation
-from ...runtime.values import apply, apply_with_warnings
+from ...runtime.values import apply, apply_with_warnings, user_name
 from ...runtime.zero_annihilation import bounded
 from ...storage.buffers import library_of, torch_module, zeros
 from ...storage.scalars import python_scalar
@@ -295,8 +295,8 @@ def _extents(e: Expression, storages: Mapping[str, Storage], indices: tuple[str,
             if i not in sizes:
                 raise UnsupportedError(f"pointwise: index {i} of {access} is not one of the result's {indices}")
             if n != 1 and sizes[i] not in (1, n):
-                shapes = ", ".join(f"{a} {storages[a.tensor].shape}" for a in accesses_of(e))
-                raise ShapeError(f"pointwise: shapes do not broadcast: {shapes}\n  help: reshape an operand")
+                shapes = [storages[a.tensor].shape for a in accesses_of(e)]
+                raise broadcast_error(user_name(e.op) if isinstance(e, Apply) else "pointwise", shapes)
             sizes[i] = n if n != 1 else sizes[i]
     return sizes
 

@@ -65,6 +65,7 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     ):
         raise ShapeError(
             f"sddmm: mask {mask.shape}, a {tuple(a.shape)}, b {tuple(b.shape)}; expected (m, n), (m, k), (k, n)"
+            "\n  help: the mask comes first: sddmm(mask, a, b)"
         )
     mask = mask if mask.format.is_unique else mask.coalesce()
     if isinstance(a, Tensor) or isinstance(b, Tensor):
