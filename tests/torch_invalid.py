@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
-from torch_opinfo import LAYOUTS, Layout, called, in_layout
+from torch_opinfo import LAYOUTS, Layout, called, in_layout, is_tensor
 
 import openwork as ow
 from openwork import errors
@@ -46,7 +46,7 @@ def refused(op: Any, what: str, args: tuple[Any, ...], options: dict[str, Any]) 
 
 
 def _copied(x: Any) -> Any:
-    return pytree.tree_map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, x)
+    return pytree.tree_map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, x, is_leaf=is_tensor)
 
 
 def error_inputs(op: Any) -> Iterator[Call]:
@@ -88,7 +88,7 @@ def mutations(x: Any) -> Iterator[tuple[str, Any]]:
 def mutated(op: Any, sample: Any) -> Iterator[Call]:
     """The sample with one thing wrong, wherever torch refuses it."""
     args, options = (sample.input, *sample.args), dict(sample.kwargs)
-    leaves, spec = pytree.tree_flatten((args, options))
+    leaves, spec = pytree.tree_flatten((args, options), is_leaf=is_tensor)
     for k, leaf in enumerate(leaves):
         for what, wrong in mutations(leaf):
             new_args, new_options = pytree.tree_unflatten([*leaves[:k], wrong, *leaves[k + 1 :]], spec)
@@ -114,7 +114,7 @@ def sparse(x: Any, layout: Layout) -> Any:
 def operands(call: Call, name: str, every: bool) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments with the first tensor, or every one, in a layout; None where that makes no difference."""
     layout = LAYOUTS[name]
-    leaves, spec = pytree.tree_flatten((call.args, call.options))
+    leaves, spec = pytree.tree_flatten((call.args, call.options), is_leaf=is_tensor)
     tensors = [k for k, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
     count = 0
     first = leaves[tensors[0]].dtype if tensors else None
@@ -152,7 +152,7 @@ def verdict(call: Call, error: Exception | None) -> str:
 
 def broader(op: Any, given: tuple[tuple[Any, ...], dict[str, Any]], got: Any) -> bool:
     """Whether a result is torch's of the same operands in other dtypes, those that they are promoted to."""
-    leaves, spec = pytree.tree_flatten(given)
+    leaves, spec = pytree.tree_flatten(given, is_leaf=is_tensor)
     leaves = [x.to_dense() if isinstance(x, ow.Tensor) else x for x in leaves]
     tensors = [k for k, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
     dtypes = [leaves[k].dtype for k in tensors]

@@ -20,6 +20,12 @@ from torch.utils import _pytree as pytree
 import openwork as ow
 from openwork.ops.indexing.taking import values_at
 
+
+def is_tensor(x: Any) -> bool:
+    """Whether a node of a tree is a Tensor, which is one operand, not its buffers."""
+    return isinstance(x, ow.Tensor)
+
+
 ERRORS = (ow.UnsupportedError, ow.DTypeError, ow.ShapeError, ow.FormatError)
 """What a refusal is."""
 
@@ -126,14 +132,14 @@ def operands(sample: Any, layout: Layout, every: bool, record: bool) -> Operands
         return mine, theirs
 
     def split(x: Any, sparse: bool) -> tuple[Any, Any]:
-        leaves, spec = pytree.tree_flatten(x)
+        leaves, spec = pytree.tree_flatten(x, is_leaf=is_tensor)
         found = [made(leaf, sparse and fits(leaf)) for leaf in leaves]
         return tuple(pytree.tree_unflatten([f[k] for f in found], spec) for k in (0, 1))
 
     def fits(x: Any) -> bool:
         return isinstance(x, torch.Tensor) and x.dtype == first.dtype
 
-    first = next((x for x in pytree.tree_leaves(sample.input) if isinstance(x, torch.Tensor)), None)
+    first = next((x for x in pytree.tree_leaves(sample.input, is_leaf=is_tensor) if isinstance(x, torch.Tensor)), None)
     if first is None:
         return None
     head = split(sample.input, True)
@@ -182,7 +188,7 @@ def oracle(op: Any, t: Any) -> Callable[..., Any]:
 
 
 def flat(result: Any) -> list[Any]:
-    return [x for x in pytree.tree_leaves(result) if x is not None]
+    return [x for x in pytree.tree_leaves(result, is_leaf=is_tensor) if x is not None]
 
 
 def dense(x: Any) -> Any:
@@ -427,7 +433,9 @@ def spread(op: Any, dtype: torch.dtype, layout: Layout, limit: int, cache: dict[
 
 
 def _fits(sample: Any, layout: Layout) -> bool:
-    return any(isinstance(x, torch.Tensor) and layout.fits(x.ndim) for x in pytree.tree_leaves(sample.input))
+    return any(
+        isinstance(x, torch.Tensor) and layout.fits(x.ndim) for x in pytree.tree_leaves(sample.input, is_leaf=is_tensor)
+    )
 
 
 def variant(op: Any) -> str:

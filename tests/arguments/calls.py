@@ -123,6 +123,7 @@ _ORDINARY: dict[str, Call] = {
     "ttv": _call(a(), VECTOR, 1),
     "vecdot": _call(a(), a(), axis=1),
     "linalg.factorized refine": _call(square(), refine=1),
+    "linalg.factorized tolerance": _call(square(), "qr", tolerance=1e-12),
     "linalg.amg": _call(ow.asarray(np.eye(7)), sweeps=1, coarse=1, max_levels=2, block=1),
     "linalg.chebyshev": _call(ow.asarray(np.eye(7)), degree=2),
     "linalg.iluk": _call(square(), level=1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +53,9 @@ def test_index_arrays_of_two_types_or_with_strides_are_refused(make: Any, librar
         make(pos, narrow, values, (2, 2))
     assert make(pos, [1, 0], values, (2, 2)).nse == 2
     for number, given in (("3.5", (spread(pos), crd)), ("3.6", (pos, spread(crd)))):
-        with pytest.raises(InvariantError, match=rf"^{number} .*is contiguous along its last axis"):
+        with pytest.raises(
+            InvariantError, match=rf"(?s)^.*is contiguous along its last axis.*invariant {re.escape(number)}"
+        ):
             make(*given, values, (2, 2))
     assert make(spread(pos), narrow, values, (2, 2), check_invariants=False).nse == 2
     batched = make(pos[None], crd[None], values[None], (1, 2, 2))
@@ -122,7 +125,7 @@ def test_masked_tensors() -> None:
 
 
 @pytest.mark.parametrize("library", [torch.eye, np.eye])
-@pytest.mark.parametrize("device", ["opencl", "ideep", "vulkan", "mps", "xpu", "xla", "foo", "privateuseone"])
+@pytest.mark.parametrize("device", ["ideep", "vulkan", "mps", "xpu", "xla", "foo", "privateuseone"])
 def test_devices_that_are_not_there(device: str, library: Any) -> None:
     """Without what torch says of itself."""
     t = ow.asarray(library(3), format="csr")

@@ -198,7 +198,7 @@ def _remove(files: PrivateFolder, name: str) -> bool:
     return False
 
 
-SOURCES = ("tuning.py", "ir", "compiler", "codegen", "format")
+SOURCES = ("tuning.py", "ir", "compiler", "codegen", "device/kernels.py", "format")
 """What decides which code a key stands for; a kernel that is written as text elsewhere has its text as its key."""
 
 
