@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -527,7 +528,7 @@ def test_buffers_with_axes_that_do_not_fit():
         ("3.1", lambda: ow.sparse_coo_tensor(np.zeros((0, 2), int), np.ones((2, 3)), (4,))),
         ("3.1", lambda: ow.sparse_coo_tensor(np.zeros((0, 2), int), np.ones((2, 3)), (3, 1))),
     ):
-        with pytest.raises(ow.InvariantError, match=rf"^{number.replace('.', '[.]')}[ ,;]"):
+        with pytest.raises(ow.InvariantError, match=rf"{re.escape(number)}\b"):
             call()
     np.testing.assert_array_equal(
         ow.sparse_coo_tensor(np.zeros((0, 2), int), np.ones((2, 3)), (3,)).to_numpy(), [2, 2, 2]
