@@ -25,7 +25,7 @@ import matplotlib.pyplot as plt
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "docs" / "_site"))
+sys.path.insert(0, str(ROOT / "docs" / "_site"))  # before this folder, whose gallery is this file
 from gallery import FOLDER, recorded, style  # noqa: E402
 
 MOST = 40_000
@@ -43,7 +43,8 @@ def run(path: Path, *, write: bool) -> float:
             figure = runpy.run_path(str(path))["figure"]
         finally:
             plt.show = show
-        figure.tight_layout()
+        if figure.get_layout_engine() is None:
+            figure.tight_layout()
         if write:
             _save(figure, FOLDER / "pictures" / f"{path.stem}.png")
             (FOLDER / "pictures" / f"{path.stem}.txt").write_text(printed.getvalue())
