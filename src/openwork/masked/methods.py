@@ -125,7 +125,7 @@ class Methods:
         return unique(_me(self))
 
     def nonzero(self) -> tuple[Any, ...]:
-        """Coordinates, one array for each dimension, of the specified elements that are not zero, row-major."""
+        """The coordinates, one array for each dimension, of the specified elements that are not zero, row-major."""
 
         return nonzero(_me(self))
 
@@ -186,7 +186,7 @@ class Methods:
         return moved("take_along_axis", _me(self), places, axis=axis if dim is None else dim)
 
     def split(self, sizes: Any, axis: int = 0, *, dim: int | None = None) -> tuple[MaskedTensor, ...]:
-        """Parts along an axis, of one size or of the sizes given."""
+        """The parts along an axis, of one size or of the sizes given."""
 
         return split(_me(self), sizes, axis if dim is None else dim)
 

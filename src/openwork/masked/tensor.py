@@ -17,6 +17,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
+from ..tensor.documentation import document_class
 from ..tensor.methods import MaskedMethods
 from ..tensor.tensor import Tensor
 from ..tensor.torch_names import LAYOUTS, CallableBool, CallableSize
@@ -200,7 +201,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         return self if self._scalar else wrap(self._tensor.asformat(forms.strided(self.ndim)))
 
     def to_sparse(self, *, layout: Any = None, blocksize: tuple[int, int] | None = None) -> MaskedTensor:
-        """In one of torch's sparse layouts, COO without; only specified elements are stored."""
+        """The same elements in one of torch's sparse layouts, COO without; only specified elements are stored."""
         name = "coo" if layout is None else str(layout).removeprefix("torch.").removeprefix("sparse_")
         if name not in LAYOUTS:
             raise FormatError(f"to_sparse: torch has no sparse layout {layout!r}\n  help: {', '.join(LAYOUTS)}")
@@ -212,19 +213,19 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         return self.asformat(f"{name}({sizes[0]}, {sizes[1]})")
 
     def to_sparse_coo(self) -> MaskedTensor:
-        """In COO; only specified elements are stored."""
+        """The same elements in COO; only specified elements are stored."""
         return self.asformat("coo")
 
     def to_sparse_csr(self) -> MaskedTensor:
-        """In CSR. Raises FormatError for a tensor that is no matrix."""
+        """The same elements in CSR. Raises FormatError for a tensor that is no matrix."""
         return self.asformat("csr")
 
     def to_sparse_csc(self) -> MaskedTensor:
-        """In CSC. Raises FormatError for a tensor that is no matrix."""
+        """The same elements in CSC. Raises FormatError for a tensor that is no matrix."""
         return self.asformat("csc")
 
     def to_sparse_bsr(self, blocksize: tuple[int, int]) -> MaskedTensor:
-        """In BSR, with a bit for each element of a block."""
+        """The same elements in BSR, with a bit for each element of a block."""
         return self.asformat(f"bsr({int(blocksize[0])}, {int(blocksize[1])})")
 
     def filled(self, value: Any) -> Tensor:
@@ -429,3 +430,10 @@ def _where(bits: Array, values: Array, value: Any) -> Array:
     import numpy as np
 
     return np.where(bits, values, np.asarray(value, values.dtype))
+
+
+document_class(
+    MaskedTensor,
+    late("masked.method_texts", "TEXTS"),
+    "m = ow.masked_tensor(np.array([1.0, 4.0, 9.0]), np.array([True, True, False]))",
+)

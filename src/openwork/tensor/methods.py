@@ -24,6 +24,9 @@ __all__ = ["LazyMethods", "MaskedMethods", "Methods"]
 masked_method = late("masked.torch_functions", "bound")
 """torch's method of a masked tensor: loaded with torch."""
 
+masked_examples = late("masked.examples", "EXAMPLES")
+"""Examples of operations of masked tensors, by name."""
+
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -90,7 +93,7 @@ def _called(call: Callable[..., Any], kind: str, name: str, summary: str) -> Cal
     signature = _SignatureOfMethod(name)
     call.__name__, call.__qualname__ = name, f"{kind}.{name}"
     call.__signature__ = signature  # type: ignore[attr-defined]
-    call.__doc__ = of_operation(kind, name, summary, signature)
+    call.__doc__ = of_operation(kind, name, summary, signature, masked_examples if kind == "MaskedTensor" else None)
     return call
 
 
