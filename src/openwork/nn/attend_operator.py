@@ -25,6 +25,7 @@ from ..runtime.launch import bits, even_bounds
 from ..storage.buffers import scalar_of
 from ..storage.recorded import is_transformed
 from ..tensor.tensor import Tensor
+from ..torch.gradients.function import Rule, apply_rule
 from .attend_kernels import kernel, tile_kernel
 from .attend_packed import biases
 from .attend_structure import Groups, by_keys_of, elements_of, groups_of, packed_of
@@ -60,16 +61,13 @@ def attention(
         after the other, with columns of their own
     keep : what each element's weight is multiplied with, (places, nse or more) or, of many masks, (1, nse); None for 1
     """
-    arguments = (pos, crd, block, q, k, v, keep, scale)
     result: torch.Tensor
     if torch.autograd.forward_ad._current_level >= 0:
         return _composed(*elements_of(pos, crd, block), q, k, v, keep, scale)
-    if not is_eager(q, k, v):
-        result = _Transformed.apply(*arguments)[0]
-    elif torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        result = _Attention.apply(*arguments)[0]
+    if not is_eager(q, k, v) or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)):
+        result = apply_rule(_Attention(_Mask(pos, crd, block, scale)), q, k, v, keep)[0]
     else:
-        result = attend_forward(*arguments)[0]
+        result = attend_forward(pos, crd, block, q, k, v, keep, scale)[0]
     return result
 
 
@@ -230,89 +228,84 @@ def _columns_of_a_tile(density: float, m: int, width: int) -> int:
     return min(tile, max(m, 1))
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    pos, crd, ctx.block, q, k, v, keep, ctx.scale = inputs
-    ctx.save_for_backward(pos, crd, q, k, v, keep, *output)
-    ctx.mark_non_differentiable(output[1])
+@dataclass(frozen=True, slots=True)
+class _Mask:
+    """What a rule of attention holds: the mask's structure, and what scores are multiplied with."""
+
+    pos: torch.Tensor
+    crd: torch.Tensor
+    block: Sequence[int]
+    scale: float
 
 
-def _backward(ctx: Any, grad: torch.Tensor, _: Any) -> Any:
-    pos, crd, q, k, v, keep, out, lse = ctx.saved_tensors
-    if not is_eager(grad, q, k, v):
-        gradients = _Gradients.apply(grad, out, lse, pos, crd, ctx.block, q, k, v, keep, ctx.scale)
-    elif torch.is_grad_enabled():
-        gradients = _composed_gradients(grad, pos, crd, ctx.block, q, k, v, keep, ctx.scale)
-    else:
-        gradients = attend_backward(grad, out, lse, pos, crd, ctx.block, q, k, v, keep, ctx.scale)
-    return None, None, None, *gradients, None, None
+class _Attention(Rule):
+    """The operation of queries, keys, values and what weights are multiplied with; `torch.vmap` is more places."""
+
+    __slots__ = ("mask",)
+
+    def __init__(self, mask: _Mask) -> None:
+        self.mask = mask
+
+    def forward(self, q: Any, k: Any, v: Any, keep: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        m = self.mask
+        return attend_forward(m.pos, m.crd, m.block, q, k, v, keep, m.scale)
+
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return *tensors, *output
+
+    def constant(self, output: Any) -> Sequence[torch.Tensor]:
+        return (output[1],)
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        q, k, v, keep, out, lse = saved
+        m, g = self.mask, grad[0]
+        gradients: Sequence[torch.Tensor | None]
+        if not is_eager(g, q, k, v):
+            gradients = apply_rule(_Gradients(m), g, out, lse, q, k, v, keep)
+        elif torch.is_grad_enabled():
+            gradients = _composed_gradients(g, m.pos, m.crd, m.block, q, k, v, keep, m.scale)
+        else:
+            gradients = attend_backward(g, out, lse, m.pos, m.crd, m.block, q, k, v, keep, m.scale)
+        return *gradients, None
+
+    def batch(self, size: int, dims: Sequence[Any], tensors: Sequence[Any]) -> Any:
+        return _in_more_places(self, size, dims, tensors)
 
 
-class _Attention(torch.autograd.Function):  # type: ignore[misc]
-    """The operation as eager code records it."""
-
-    @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        result = attend_forward(*arguments)
-        _setup(ctx, arguments, result)
-        return result
-
-    backward = staticmethod(_backward)
-
-
-class _Transformed(torch.autograd.Function):  # type: ignore[misc]
-    """The operation as transforms of torch.func take it; `torch.vmap` is more places."""
-
-    @staticmethod
-    def forward(*arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        return attend_forward(*arguments)
-
-    setup_context = staticmethod(_setup)
-    backward = staticmethod(_backward)
-
-    @staticmethod
-    def vmap(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
-        size = info.batch_size
-        results = _Transformed.apply(*_flattened(size, dims, arguments, first=3))
-        return tuple([_split(x, size) for x in results]), (0, 0)
-
-
-class _Gradients(torch.autograd.Function):  # type: ignore[misc]
+class _Gradients(Rule):
     """The gradients as transforms take them; their own go by `_composed`, in eager code alone."""
 
-    @staticmethod
-    def forward(*arguments: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        return attend_backward(*arguments)
+    __slots__ = ("mask",)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Nothing is saved."""
+    def __init__(self, mask: _Mask) -> None:
+        self.mask = mask
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+    def forward(self, grad: Any, out: Any, lse: Any, q: Any, k: Any, v: Any, keep: Any) -> Any:
+        m = self.mask
+        return attend_backward(grad, out, lse, m.pos, m.crd, m.block, q, k, v, keep, m.scale)
+
+    def saved(self, tensors: Sequence[Any], output: Any, needed: Sequence[bool]) -> Sequence[Any]:
+        return ()
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
         raise UnsupportedError(
             "attend: a second derivative by transforms of torch.func"
             "\n  help: torch.autograd.grad(..., create_graph=True)"
         )
 
-    @staticmethod
-    def vmap(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
-        size = info.batch_size
-        results = _Gradients.apply(*_flattened(size, dims, arguments, first=6))
-        return tuple([_split(x, size) for x in results]), (0, 0, 0)
+    def batch(self, size: int, dims: Sequence[Any], tensors: Sequence[Any]) -> Any:
+        return _in_more_places(self, size, dims, tensors)
 
 
-def _flattened(size: int, dims: tuple[Any, ...], arguments: tuple[Any, ...], first: int) -> list[Any]:
-    """The arguments of `size` calls as those of one: the places of each, one after the other; masks are not batched."""
-    flat = list(arguments)
-    for at, (x, dim) in enumerate(zip(arguments, dims, strict=True)):
-        if isinstance(x, torch.Tensor) and (at >= first or at < first - 3):
+def _in_more_places(rule: Rule, size: int, dims: Sequence[Any], tensors: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """The values of `size` calls as those of one: the places of each, one after the other."""
+    flat = []
+    for x, dim in zip(tensors, dims, strict=True):
+        if x is not None:
             stacked = x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
-            flat[at] = stacked.reshape(-1, *stacked.shape[2:])
-    return flat
-
-
-def _split(x: torch.Tensor, size: int) -> torch.Tensor:
-    return x.reshape(size, x.shape[0] // size, *x.shape[1:])
+            x = stacked.reshape(-1, *stacked.shape[2:])
+        flat.append(x)
+    return tuple([x.reshape(size, x.shape[0] // size, *x.shape[1:]) for x in apply_rule(rule, *flat)])
 
 
 def _composed_gradients(
