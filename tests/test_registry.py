@@ -33,6 +33,7 @@ ALLOWED = {
     "codegen/emit_integer.py": "machine code of each operation of the loop IR on integers",
     "codegen/emit_complex.py": "machine code of each operation of the loop IR on complex numbers",
     "torch/dependence_rules.py": "operations of torch, by ATen's names, and what their results depend on",
+    "masked/examples.py": "examples of the methods of masked tensors, which print missing elements",
     "tensor/lazy.py": "the reductions that fuse, with the operation that combines elements",
 }
 
