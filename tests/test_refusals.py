@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -173,10 +172,10 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
 
 REMEDIES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "ow.read(path) reads a file": (ow.DTypeError, lambda: ow.asarray("matrix.mtx")),
-    "coordinates come first, then values": (
+    "coordinates come first, then values (invariant 1.1)": (
         ow.InvariantError, lambda: ow.sparse_coo_tensor(np.ones(3), np.zeros((2, 3), int), (3, 3))
     ),
-    "indices.T: it has a row for each dimension, a column for each value": (
+    "indices.T: it has a row for each dimension, a column for each value (invariant 3.10)": (
         ow.InvariantError, lambda: ow.sparse_coo_tensor([[0, 1], [1, 0], [2, 2]], np.ones(3), (3, 3))
     ),
     "sparse_coo_tensor(coordinates, values, size)": (
@@ -233,4 +232,4 @@ def test_a_beginners_mistake_has_a_remedy(remedy: str) -> None:
     error, call = REMEDIES[remedy]
     with pytest.raises(error) as raised:
         call()
-    assert re.search(rf"\n  help: {re.escape(remedy)}( \(invariant [\d.]+\))?$", str(raised.value))
+    assert str(raised.value).endswith(f"\n  help: {remedy}")

@@ -219,8 +219,8 @@ class ShapedMove:
     """A move for operands of known types and shapes: the launch, complete but for addresses and sizes."""
 
     __slots__ = (
-        "_buffers", "_fields", "_fixed", "_format", "_largest", "_launch", "_layout", "_most", "_pos", "_scalar",
-        "_shape", "_sizes", "_torch",
+        "_buffers", "_fields", "_fixed", "_format", "_largest", "_launch", "_layout", "_most", "_nlevels", "_pos",
+        "_scalar", "_shape", "_sizes", "_torch",
     )  # fmt: skip
 
     def __init__(
@@ -234,7 +234,7 @@ class ShapedMove:
         self._most = [p.most or 1 for p in programs]
         self._fixed = [array for p in programs for array in p.arrays]
         parts = runs(self._format)
-        self._sizes = len(parts)
+        self._sizes, self._nlevels = len(parts), self._format.nlevels
         self._layout: list[tuple[int, tuple[int, ...], bool]] = []
         """of each chain: its run, its levels, whether it is below located levels or the first"""
         self._pos: list[tuple[int, Any]] = []
@@ -313,8 +313,8 @@ class ShapedMove:
     def _result(self, s: Storage, parts: list[Any], sizes: list[int]) -> Storage:
         """The storage of what the launch has filled."""
         format = self._format
-        pos: list[Any] = [None] * format.nlevels
-        crd: list[Any] = [None] * format.nlevels
+        pos: list[Any] = [None] * self._nlevels
+        crd: list[Any] = [None] * self._nlevels
         at = len(self._layout)
         parents = 0
         for k, (number, levels, is_known) in enumerate(self._layout):

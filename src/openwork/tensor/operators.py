@@ -70,12 +70,6 @@ _KNOWN_TYPES: set[type] = {bool, int, float, complex, list, tuple, np.ndarray}
 """Operand types that operators take, those met so far: numbers, arrays, tensors."""
 
 
-def _is_autocast_enabled() -> bool:
-    """Whether torch.autocast is on for some device; torch is asked where it has been imported."""
-    asks = getattr(getattr(sys.modules.get("torch"), "_C", None), "_is_any_autocast_enabled", bool)
-    return bool(asks())
-
-
 _MATRIX_CLASSES = frozenset((("numpy", "matrix"), ("scipy", "spmatrix")))
 _MATRIX_TYPES: set[type] = set()
 """Types met so far whose `*` is the matrix product: NumPy's matrix and SciPy's."""
@@ -219,7 +213,8 @@ class Operators(PythonProtocol):
         def __matmul__(self, other: Any) -> Any:
             if type(other) not in _KNOWN_TYPES and _is_foreign(other):
                 return compose(self, other)
-            if _is_autocast_enabled():
+            torch = sys.modules.get("torch")  # in the middle of its import it has no _C yet
+            if getattr(getattr(torch, "_C", None), "_is_any_autocast_enabled", bool)():
                 self, other = rule("autocast")(self, other)
             try:
                 return matmul(self, other)
@@ -230,7 +225,8 @@ class Operators(PythonProtocol):
         def __rmatmul__(self, other: Any) -> Any:
             if type(other) not in _KNOWN_TYPES and _is_foreign(other):
                 return _deferred(self, other, "__matmul__")
-            if _is_autocast_enabled():
+            torch = sys.modules.get("torch")  # in the middle of its import it has no _C yet
+            if getattr(getattr(torch, "_C", None), "_is_any_autocast_enabled", bool)():
                 self, other = rule("autocast")(self, other)
             try:
                 return matmul(other, self)
