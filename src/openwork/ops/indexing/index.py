@@ -40,8 +40,8 @@ from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..result_format import ROOM, dense_array, from_dense_array, little_format, sum_at_origin, to_result_format
 from .batches import batch_slices
-from .key_join import look_up
-from .keys import Axis, Group, Ints, Selection, Span, select, split_off
+from .keys import Axis, Ints, Selection, Span, select, split_off
+from .selection_map import write_selection
 from .take_inner import inner_coordinates, take_inner
 
 SCALAR = parse("() -> ()")
@@ -380,83 +380,6 @@ def _within(span: Span, first: int, last: int) -> Span:
     low, high = (first, last) if span.step > 0 else (last - 1, first - 1)
     begin, end = (min(max(-((span.start - x) // span.step), 0), span.count) for x in (low, high))
     return Span(span.start + begin * span.step - first, span.step, end - begin)
-
-
-def write_selection(program: Program, selection: Selection, storage: Storage) -> None:
-    """The steps of a selection: tests of integers and slices, then the places of index arrays."""
-    shape = storage.shape
-    for d, k in selection.integers.items():
-        program.test(f"x{d} == {program.number(k)}")
-        program.fixed.add(d)
-    spans = {d: span_program(program, d, span, shape[d]) for d, span in selection.spans.items()}
-    array_crd: dict[int, str] = {}
-    for group in selection.groups:
-        array_crd |= _group_program(program, group, storage)
-    for axis in selection.axes:
-        r = len(program.coordinates)
-        if axis.dim is not None:
-            program.coordinates.append(spans[axis.dim])
-            if selection.spans[axis.dim].step > 0:
-                program.rises[axis.dim] = r
-        elif axis.array is None or axis.array not in array_crd:
-            program.coordinates.append("0")
-            program.free.append(r)
-        else:
-            program.coordinates.append(array_crd[axis.array])
-    _mark_monotone(program, selection)
-
-
-def _group_program(program: Program, group: Group, storage: Storage) -> dict[int, str]:
-    """Test the dimensions of a group of index arrays, and give the coordinates along its axes."""
-    if not group.axes:
-        for d, array in group.arrays.items():
-            program.test(f"x{d} == {program.number(array[0])}")
-            program.fixed.add(d)
-        return {}
-    if 0 in group.shape:
-        return dict.fromkeys(group.axes, "0")
-    place = look_up(program, group.arrays, storage.shape, length(storage.values))
-    strides = np.cumprod([1, *group.shape[:0:-1]], dtype=np.int64)[::-1].tolist()
-    crd = {}
-    for k, (axis, stride, extent) in enumerate(zip(group.axes, strides, group.shape, strict=True)):
-        quotient = place if stride == 1 else f"{place} // {program.number(stride)}"
-        crd[axis] = quotient if k == 0 else f"({quotient}) % {program.number(extent)}"
-    return crd
-
-
-def span_program(program: Program, d: int, span: Span, extent: int) -> str:
-    """Add the test that dimension d lies in the span; gives the text of its coordinate in the result."""
-    if span.covers(extent):
-        return f"x{d}"
-    if span.step == 1:
-        c = program.bind(f"x{d} - {program.number(span.start)}") if span.start else f"x{d}"
-    elif span.step == -1:
-        c = program.bind(f"{program.number(span.start)} - x{d}")
-    else:
-        step = program.number(abs(span.step))
-        distance = f"x{d} - {program.number(span.start)}" if span.step > 0 else f"{program.number(span.start)} - x{d}"
-        distance = program.bind(distance)
-        program.test(f"{distance} >= 0")
-        c = program.bind(f"{distance} // {step}")
-        program.test(f"{c} * {step} == {distance}")
-    bounded = span.step == -1 and span.count == extent
-    if not bounded:
-        program.test(f"{c} >= 0 and {c} < {program.number(span.count)}")
-    return c
-
-
-def _mark_monotone(program: Program, selection: Selection) -> None:
-    """Record which index arrays ascend, so that the remap keeps the order along their dimensions."""
-    for group in selection.groups:
-        if (single := group.single) is None:
-            continue
-        d, array = single
-        axis = selection.axes.index(Axis(array=group.axes[0]))
-        steps = np.diff(array)
-        if bool(np.all(steps > 0)):
-            program.rises[d] = axis
-        elif bool(np.all(steps >= 0)):
-            program.rises_last[d] = axis
 
 
 @cached(4096)
