@@ -1,4 +1,4 @@
-"""How far a long job is: bars on stderr by rich for `progress=True`, or calls of a function of (done, total).
+"""A long job -> bars on stderr by rich for `progress=True`, or calls of a function of (done, total).
 
     with reporting(progress, "convert") as passes:
         step = passes.begin("reading")             # None where nobody asked

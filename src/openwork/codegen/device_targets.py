@@ -1,4 +1,4 @@
-"""What differs between devices for the emitter of kernels with a grid, as a table: SPIR-V, NVIDIA's PTX, AMD's GCN.
+"""A table of device targets for the emitter of kernels with a grid: SPIR-V, NVIDIA's PTX, AMD's GCN.
 
 Address spaces 1 and 3 are global and local memory on all of them. A row gives the texts of LLVM IR for the rest:
 numbers of group and item, a barrier, a shuffle of 32-bit words among the items of a subgroup, scopes of atomics.

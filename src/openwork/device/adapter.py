@@ -1,4 +1,4 @@
-"""What differs between devices for the host: allocate, move, compile and launch; and vectors of their memory.
+"""The adapter of a device for the host: allocate, move, compile and launch; and vectors of its memory.
 
 An adapter knows nothing of tensors. `compiler.grid` and `device.kernels` make kernels of the device form for its grid.
 """

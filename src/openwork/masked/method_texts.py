@@ -1,4 +1,4 @@
-"""What the docstrings of MaskedTensor's own methods say beside their first lines: loaded when one is read."""
+"""Details of the docstrings of MaskedTensor's own methods, by name; loaded when one is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch Geometric's GATConv computes of a Tensor: scores, their softmax and sums of messages, head by head."""
+"""An adjacency Tensor and node features -> PyTorch Geometric's GATConv: scores, their softmax, sums by head."""
 
 from __future__ import annotations
 

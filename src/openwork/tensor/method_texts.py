@@ -1,4 +1,4 @@
-"""What the docstrings of Tensor's own methods say beside their first lines: loaded when one is read.
+"""Details of the docstrings of Tensor's own methods, by name; loaded when one is read.
 
 Parameters, results, what to see, and an example; `A` is `ow.asarray([[0, 2.0], [1.0, 0]], format="csr")` in those that
 make none.

@@ -1,4 +1,4 @@
-"""What a caller gives as a path -> the path as text. Raises TypeError, ValueError, which say what a path is."""
+"""A path or a file-like argument -> the path as text. Raises TypeError, ValueError, which say what a path is."""
 
 from __future__ import annotations
 

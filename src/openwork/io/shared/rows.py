@@ -1,4 +1,4 @@
-"""What a caller gives as rows -> a range, or numbers of rows one by one; and pieces of a file that hold them."""
+"""An argument `rows` -> a range, or numbers of rows one by one; and pieces of a file that hold them."""
 
 from __future__ import annotations
 

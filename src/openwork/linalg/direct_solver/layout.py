@@ -1,4 +1,4 @@
-"""Where a numeric phase has put its factors: the columns of each supernode, its rows, its panel, and the pivots' order.
+"""The layout of factors in memory: columns of each supernode, its rows, its panel, and the pivots' order.
 
 It is what substitution, determinants and the selected inverse read. Without pivots it is that of the symbolic phase;
 with them rows and columns have other places, and delayed columns belong to the supernode that eliminated them.

@@ -1,4 +1,4 @@
-"""How a panel is factored, for each kind: a block of pivots, what it subtracts from the panel's other columns and rows.
+"""A panel of a front -> its factors, for each kind: blocks of pivots, subtracted from other columns and rows.
 
 Columns are taken in turn, brought up to date by the block's pivots, and eliminated where a pivot among the fully summed
 rows is not below `THRESHOLD` of the largest element of its column, so that no element of L is above its inverse; ldl
