@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import DTypeError, ShapeError
 from ..interop.layouts import sparse_csc_tensor, sparse_csr_tensor
 from ..progress import Passes
+from ..reals import real
 from ..runtime.gradient_hook import rule, tracked
 from ..storage.buffers import as_array, numpy_dtype
 from ..storage.structure import keep
@@ -21,6 +22,7 @@ from .direct_solver.systems import Rows, completed, coordinates, equilibrated, m
 from .inverse import InverseOperator, check_transposition
 from .mumps import Mumps
 from .operands import solve_scalar, value_buffers
+from .outer_products import add_outer
 from .pardiso import Pardiso
 from .preconditioner import finite
 from .superlu import SuperLU
@@ -112,7 +114,7 @@ class Factorization(InverseOperator):
         same = rows.turned == old.turned and np.array_equal(rows.pos, old.pos) and np.array_equal(rows.crd, old.crd)
         if not same:
             raise ShapeError("update: the values are of another structure\n  help: factorized(A) analyses that one")
-        self._tensor, self._rows, self._updates = t, rows, self._updates + 1
+        self._take(t, rows)
         if self._factors is not None:
             finite(rows.values, "update")
             try:
@@ -122,6 +124,22 @@ class Factorization(InverseOperator):
                 if self._asked[0] != "auto":
                     raise
                 self._factorise()
+        return self
+
+    def _take(self, t: Tensor, rows: Rows | None = None) -> None:
+        """Stand for another matrix of the same structure."""
+        self._tensor, self._rows, self._sizes = t, self._read(t) if rows is None else rows, None
+        self._updates += 1
+
+    def add_outer(self, w: Any, alpha: float = 1.0) -> Factorization:
+        """Factors of A + alpha w w^H, of "cholesky", by a change of the columns that it reaches; this object.
+
+        w : a vector (n,), dense or a Tensor; the matrix stores the elements of w w^H
+        alpha : a real number, negative for a downdate
+        Raises ShapeError where the matrix has not these elements, LinAlgError, with the row, where the sum is not
+        positive definite: the factors are then as before.
+        """
+        add_outer(self, w, real(alpha, "add_outer", "alpha"))
         return self
 
     def solve(self, b: Any, trans: str = "N", *, transposed: bool = False) -> Any:
