@@ -20,11 +20,11 @@ from ..ir.ops import const
 from ..ir.rewrite import walk_body
 from .adapter import Argument, Memory, Program
 from .kernels import each
-from .statements import _argument, _outer, operand_of
+from .statements import argument_of, operand_of, outer_of
 from .tensor import DeviceTensor
 from .vector import chosen, fill, gather
 
-__all__ = ["Elements", "count", "elements_of"]
+__all__ = ["Elements", "count", "elements_of", "walk_of"]
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,7 @@ class Elements:
 
 
 @lru_cache(maxsize=1024)
-def _walk(operand: Operand, d: int, grid: Grid) -> tuple[Program, GridSchedule, tuple[ParamRef, ...]]:
+def walk_of(operand: Operand, d: int, grid: Grid) -> tuple[Program, GridSchedule, tuple[ParamRef, ...]]:
     """The kernel that stores coordinate d of every element."""
     names = tuple(f"i{k}" for k in range(operand.ndim))
     product = Apply("mul", (Access("A", names), Access("B", (names[d],))))
@@ -71,11 +71,11 @@ def coordinates(t: DeviceTensor, d: int) -> Memory:
     out = fill(t.adapter, t.memory.length, -1, "i64")
     if 0 in t.shape or not out.length:
         return out
-    program, plan, refs = _walk(operand_of(t), d, t.adapter.grid)
+    program, plan, refs = walk_of(operand_of(t), d, t.adapter.grid)
     values = {"A": t, "C": t.with_values(out, 0)}
     extents = {f"i{k}": n for k, n in enumerate(t.shape)}
-    arguments: dict[str, Argument] = {ref.name: _argument(ref, values, extents) for ref in refs}
-    first, last = _outer(t) if plan.nest.sliced is None else (0, extents[plan.nest.sliced])
+    arguments: dict[str, Argument] = {ref.name: argument_of(ref, values, extents) for ref in refs}
+    first, last = outer_of(t) if plan.nest.sliced is None else (0, extents[plan.nest.sliced])
     arguments[FIRST], arguments[LAST] = first, last
     items = -(-(last - first) // plan.chunk)
     program(t.adapter, arguments, -(-items // t.adapter.grid.items))

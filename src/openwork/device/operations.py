@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..interop.operands import is_operand
 from ..runtime.operation import block
+from ..storage.buffers import is_torch
 from ..tables import HOMES
 from .tensor import DeviceTensor
 from .transfer import array_of
@@ -87,7 +88,7 @@ def _tensors(args: Any) -> list[DeviceTensor]:
 
 
 def _is_array(x: Any) -> bool:
-    return type(x).__module__.partition(".")[0] == "pyopencl"
+    return type(x).__module__.partition(".")[0] == "pyopencl" or is_torch(x)
 
 
 def _adopted(x: Any) -> Any:

@@ -28,7 +28,7 @@ from .adapter import Argument, Memory, Program
 from .tensor import DeviceTensor
 from .vector import cast, fill
 
-__all__ = ["View", "contract", "operand_of", "sample", "view_of"]
+__all__ = ["View", "argument_of", "contract", "operand_of", "outer_of", "plan_of", "sample", "view_of"]
 
 SHARED, LONG = tuning.GRID_SHARED_ROW, tuning.GRID_LONG_ROW
 
@@ -64,7 +64,7 @@ Values = Mapping[str, DeviceTensor | View]
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class DevicePlan:
     program: Program
     schedule: GridSchedule
     width: int
@@ -72,16 +72,16 @@ class _Plan:
 
 
 @lru_cache(maxsize=4096)
-def _plan(
+def plan_of(
     stmt: Assignment, types: tuple[tuple[str, Operand], ...], row: int, compute: str, grid: Grid
-) -> _Plan:  # fmt: skip
+) -> DevicePlan:  # fmt: skip
     operands = dict(types)
     schedule = replace(grid_schedule(stmt, operands, row), grid=grid)
     kernel, width = lower_grid(stmt, operands, schedule, compute)
     arrays = [n for n, o in types if o.format is None]
     own = (FIRST, LAST)
     refs = tuple(parse_ref(p.name, operands, arrays) for p in kernel.params if p.name not in own)
-    return _Plan(Program(kernel), schedule, width, refs)
+    return DevicePlan(Program(kernel), schedule, width, refs)
 
 
 def contract(stmt: Assignment, values: Values, scalar: str) -> Memory:
@@ -140,13 +140,13 @@ def _run(stmt: Assignment, values: Values, extents: Mapping[str, int], compute: 
     mean = t.memory.length / max(1, kept)
     row = LONG if mean >= LONG else SHARED if mean >= SHARED else 0
     grid = t.adapter.grid
-    plan = _plan(stmt, tuple(sorted(types.items())), row, compute, grid)
+    plan = plan_of(stmt, tuple(sorted(types.items())), row, compute, grid)
     arguments: dict[str, Argument] = {}
     for ref in plan.refs:
-        arguments[ref.name] = _argument(ref, values, extents)
+        arguments[ref.name] = argument_of(ref, values, extents)
     total = 1
     if t.format.levels:
-        first, last = _outer(t)
+        first, last = outer_of(t)
         if plan.schedule.nest.sliced is not None:
             first, last = 0, extents[plan.schedule.nest.sliced]
         arguments[FIRST], arguments[LAST] = first, last
@@ -156,14 +156,14 @@ def _run(stmt: Assignment, values: Values, extents: Mapping[str, int], compute: 
     plan.program(t.adapter, arguments, -(-total * plan.width // grid.items))
 
 
-def _outer(t: DeviceTensor) -> tuple[int, int]:
+def outer_of(t: DeviceTensor) -> tuple[int, int]:
     """First and last + 1 of what the outermost loop counts."""
     if t.format.levels[0].format.functions.iterate is Iterate.COORDINATE:
         return t.format.level_intervals(t.shape)[0]
     return (0, t.positions[0]) if t.outer is None else t.outer
 
 
-def _argument(ref: ParamRef, values: Values, extents: Mapping[str, int]) -> Argument:
+def argument_of(ref: ParamRef, values: Values, extents: Mapping[str, int]) -> Argument:
     if ref.kind == "extent":
         return extents[ref.tensor]
     value = values[ref.tensor]

@@ -7,10 +7,12 @@ from typing import Any
 
 from ..errors import UnsupportedError
 from ..runtime.formats import dense_format
+from ..storage.buffers import is_torch
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .adapter import Memory, adapter_of, is_device_name, register
+from .cuda import default_cuda
 from .interpreter import Interpreter
 from .opencl import default_opencl, opencl_of
 from .tensor import DeviceTensor, upload
@@ -19,6 +21,7 @@ __all__ = ["adopted", "array_of", "move", "over", "sent", "to_host"]
 
 register("interpreter", Interpreter)
 register("opencl", default_opencl)
+register("cuda.core", default_cuda)
 
 
 def sent(t: Tensor, device: str) -> DeviceTensor:
@@ -46,6 +49,9 @@ def array_of(x: Any) -> DeviceTensor | None:
     """The dense tensor over an array of a device's library, which keeps its memory; None of anything else."""
     if isinstance(x, DeviceTensor):
         return x
+    if is_torch(x) and x.is_cuda:
+        memory = adapter_of("cuda.core").given(x)
+        return None if memory is None else over(memory, tuple(x.shape))
     opencl: Any = sys.modules.get("pyopencl.array")
     if opencl is None or not isinstance(x, opencl.Array):
         return None

@@ -57,7 +57,7 @@ else:
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
 
 
-DEVICES = ("opencl", "interpreter")
+DEVICES = ("opencl", "cuda.core", "interpreter")
 """Devices whose tensors are `DeviceTensor`s."""
 
 

@@ -1,0 +1,121 @@
+"""CUDA as a device: PTX of the kernels, torch's memory and its current stream, launches by cuda.core.
+
+Nobody has run it on a card yet; its tests run it against a stand-in for cuda.core.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..codegen.device_targets import device
+from ..codegen.emit_device import emit_device
+from ..codegen.engine import device_assembly
+from ..errors import SizeError, UnsupportedError
+from ..ir.loop import Buffer, Grid, Kernel
+from ..storage.buffers import itemsize, numpy_dtype, scalar_of, torch_dtype, torch_module
+from .adapter import Adapter, Argument, Memory
+
+__all__ = ["Cuda", "default_cuda", "ptx_of"]
+
+WORD = 8
+"""Bytes of the words by which atomics change elements: a buffer ends with a whole one."""
+
+
+class _Stream:
+    """torch's stream by the protocol that cuda.core asks for."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.number
+
+
+def ptx_of(kernel: Kernel, architecture: str) -> str:
+    """The PTX of a kernel for an architecture, "sm_90" say."""
+    row = device("cuda", architecture)
+    return device_assembly(emit_device(kernel, row), row.target)
+
+
+class Cuda(Adapter):
+    """A CUDA device of torch's, with its allocator; kernels go to the stream that is torch's current one.
+
+    core : the module cuda.core
+    place : torch's name of the device
+    """
+
+    name = "cuda.core"
+    grid = Grid(128, 32)
+
+    def __init__(self, core: Any, place: str, architecture: str) -> None:
+        self.core, self.place, self.architecture = core, place, architecture
+
+    def stream(self) -> Any:
+        """The stream that work goes to."""
+        return _Stream(torch_module().cuda.current_stream(self.place).cuda_stream)
+
+    def allocate(self, n: int, scalar: str) -> Any:
+        torch, room = torch_module(), WORD // itemsize(scalar) or 1
+        try:
+            return torch.empty(max(room, -(-n // room) * room), dtype=torch_dtype(scalar), device=self.place)
+        except torch.OutOfMemoryError as error:
+            size = n * itemsize(scalar)
+            raise SizeError(f"device 'cuda.core': no memory for {size:,} bytes\n  help: take a part") from error
+
+    def upload(self, handle: Any, array: np.ndarray[Any, Any]) -> None:
+        handle[: len(array)] = torch_module().from_numpy(array.copy()).to(handle.dtype)
+
+    def download(self, handle: Any, scalar: str, first: int, n: int) -> np.ndarray[Any, Any]:
+        part = handle[first : first + n].cpu()
+        array: np.ndarray[Any, Any] = (part.float() if scalar == "bf16" else part).numpy()
+        return array.astype(numpy_dtype(scalar))
+
+    def compile(self, kernel: Kernel) -> Any:
+        code = self.core.ObjectCode.from_ptx(ptx_of(kernel, self.architecture).encode(), name=kernel.name)
+        return code.get_kernel(kernel.name)
+
+    def launch(self, kernel: Kernel, code: Any, arguments: list[Argument], groups: int) -> None:
+        values: list[Any] = []
+        for p, value in zip(kernel.params, arguments, strict=True):
+            if isinstance(p, Buffer):
+                assert isinstance(value, Memory)
+                values.append(value.handle.data_ptr())
+            elif p.scalar in ("c64", "c128"):
+                real = np.float32 if p.scalar == "c64" else np.float64
+                number = complex(value)  # type: ignore[arg-type]
+                values += [real(number.real), real(number.imag)]
+            else:
+                values.append(numpy_dtype("f32" if p.scalar in ("f16", "bf16") else p.scalar).type(value))
+        config = self.core.LaunchConfig(grid=groups, block=self.grid.items)
+        self.core.launch(self.stream(), config, code, *values)
+
+    def given(self, x: object) -> Memory | None:
+        tensor: Any = x
+        if str(getattr(tensor, "device", "")) != self.place:
+            return None
+        flat = tensor.detach().contiguous().view(-1)
+        memory = self.memory(flat.numel(), scalar_of(flat))
+        memory.handle[: memory.length] = flat  # buffers end with whole words
+        return memory
+
+    def wrapped(self, memory: Memory, shape: tuple[int, ...]) -> Any:
+        return memory.handle[: memory.length].view(shape)
+
+
+def default_cuda() -> Cuda:
+    """The adapter of torch's current device. Raises UnsupportedError for what is missing."""
+    torch = torch_module()
+    try:
+        import cuda.core as core
+    except ImportError as error:
+        raise UnsupportedError(
+            "device 'cuda.core': cuda.core is not installed\n  help: pip install 'openwork[cuda]'"
+        ) from error
+    if not torch.cuda.is_available():
+        raise UnsupportedError("device 'cuda.core': torch finds no CUDA device\n  help: torch.cuda.is_available()")
+    number = torch.cuda.current_device()
+    major, minor = torch.cuda.get_device_capability(number)
+    core.Device(number).set_current()
+    return Cuda(core, f"cuda:{number}", f"sm_{major}{minor}")
