@@ -28,7 +28,6 @@ LAYERS = (
         "tables",
         "tuning",
         "caller",
-        "imported",
         "quiet_interrupt",
         "needs_torch",
         "needs_dask",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import openwork as ow
-from openwork import imported, interruptible, namespaces, quiet_interrupt
+from openwork import interruptible, namespaces, quiet_interrupt
 from openwork.errors import DTypeError, ShapeError
 from openwork.integers import extents, integer
 from openwork.late import late
@@ -56,34 +54,6 @@ def test_namespaces_without_files_name_nothing() -> None:
     public = namespaces._public.__wrapped__
     assert public("absent") == frozenset()
     assert "cg" in public("linalg")
-
-
-def test_waiting_for_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "waited_for_1.py").write_text("value = 3")
-    (tmp_path / "waited_for_2").mkdir()
-    told: list[tuple[str, int]] = []
-
-    def tell(module: ModuleType) -> None:
-        told.append((module.__name__, getattr(module, "value", 0)))
-
-    finders = len(sys.meta_path)
-    for name in ("waited_for_1", "waited_for_2", "waited_for_3", "sys"):
-        imported.when_imported(name, tell)
-    assert told == [("sys", 0)], "it is there"
-    import waited_for_1  # type: ignore[import-not-found]
-    import waited_for_1 as again
-    import waited_for_2  # type: ignore[import-not-found]
-
-    assert told == [("sys", 0), ("waited_for_1", 3)]
-    assert waited_for_1 is again
-    assert waited_for_2.__file__ is None, "a folder is a module without code"
-    with pytest.raises(ModuleNotFoundError):
-        import waited_for_3  # type: ignore[import-not-found] # noqa: F401
-    assert len(sys.meta_path) == finders + 2
-    for name in ("waited_for_1", "waited_for_2"):
-        monkeypatch.delitem(sys.modules, name)
 
 
 def test_an_interrupted_command_says_one_line(

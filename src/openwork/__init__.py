@@ -45,7 +45,6 @@ from .errors import (
 )
 from .format import Format
 from .format import format as format
-from .imported import when_imported as _when_imported
 from .namespaces import hint as _hint
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
@@ -128,19 +127,6 @@ def _register_nodes() -> None:
 
 
 _at_first_tensor.append(_register_nodes)
-
-
-def _register_frames(protocol: Any) -> None:
-    """Have `distributed` load what sends Tensors when it first meets a type of this package."""
-
-    def register() -> None:
-        import_module(f"{__name__}.interop.dask_frames").register_frames(protocol)
-
-    protocol.dask_serialize.register_lazy(__name__, register)
-    protocol.dask_deserialize.register_lazy(__name__, register)
-
-
-_when_imported("distributed.protocol.serialize", _register_frames)
 
 
 def __getattr__(name: str) -> Any:

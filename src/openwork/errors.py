@@ -156,7 +156,7 @@ class BlockError(RuntimeError):
 
     Examples
     --------
-    >>> from openwork.interop.dask_frames import opened, sealed
+    >>> from openwork.interop.frames import opened, sealed
     >>> header = sealed("block (0, 3) of A", None, [b"sent"])  # as between two workers
     >>> opened(header, [b"lost"])
     Traceback (most recent call last):

@@ -2,8 +2,8 @@
 
 For chunks there is nothing to call. Dask finds the sizes of Tensors by the entry point "dask.sizeof" of the installed
 package, `x.to_backend("openwork", format="csr")` by "dask.array.backends"; the rest is registered when it first asks
-for a Tensor's token, which is how Tensors get into its arrays, or when `distributed` is imported; to import
-`openwork.dask` does it at once.
+for a Tensor's token, which is how Tensors get into its arrays; to import `openwork.dask` does it at once. Tensors are
+sent as pickles, their buffers out of band.
 
 `BlockMatrix` is a linear operator over blocks on workers, `BlockTensor` the same for more dimensions, `partition` says
 how a tensor is cut and what products send. They need `distributed`, which is imported when they are first used.

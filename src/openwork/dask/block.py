@@ -16,7 +16,7 @@ from distributed.protocol.serialize import dask_deserialize, dask_serialize, des
 from ..decomposition.operands import host
 from ..errors import ShapeError, UnsupportedError
 from ..graph.traversal import first_nodes, first_nodes_of_rows
-from ..interop.dask_frames import joined, opened, sealed, split
+from ..interop.frames import joined, opened, sealed, split
 from ..interop.layouts import sparse_coo_tensor
 from ..interop.sources import asarray
 from ..ops.products.matmul import matmul

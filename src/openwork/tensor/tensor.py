@@ -46,12 +46,14 @@ if TYPE_CHECKING:
     from ..device.transfer import sent
     from ..interop.constructors import asarray
     from ..interop.export import to_device
+    from ..interop.frames import reduced
     from .one_library import over_torch
 else:
     over_torch = late("tensor.one_library", "over_torch")
     to_device = late("interop.export", "to_device")
     asarray = late("interop.constructors", "asarray")
     sent = late("device.transfer", "sent")
+    reduced = late("interop.frames", "reduced")
 
 
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
@@ -135,6 +137,11 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
 
     def __reduce__(self) -> tuple[Any, ...]:
         return unpickled, (self._storage,)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """What is pickled: by protocol 5 with checksums of the buffers, which a reader may take out of band."""
+        is_plain = type(self).__reduce__ is Tensor.__reduce__
+        return reduced(self) if protocol >= 5 and is_plain else self.__reduce__()
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The namespace that has the array API's functions for this type."""

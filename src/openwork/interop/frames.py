@@ -1,9 +1,9 @@
-"""Tensor -> header and frames of `distributed`, and back: the frames are its buffers, with a checksum of their bytes.
+"""A Tensor -> what is sent of it to another process: its buffers, uncopied, with checksums; and back.
 
-What the header says is pickled in one field, with a checksum too. Neither way copies a buffer; what has been received
-is writable where it was. Buffers are sent in the order of their sizes: `distributed` reads the first frame of a message
-together with the header, at whatever address, and the others each into memory of its own. A tensor whose buffers cannot
-be frames (on a device, of bfloat16) goes by pickle.
+A pickle of protocol 5 takes the buffers out of band, so that `distributed` sends and spills them as they are, and
+nothing has to be registered with it. Blocks of matrices on workers (`openwork.dask`) are frames of one message: sent in
+the order of their sizes, since `distributed` reads the first frame together with the header, at whatever address, and
+the others each into memory of its own. What has been received is writable where it was.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 
 from ..codegen import cache as kernels
 from ..errors import BlockError
-from ..storage.buffers import device_of, is_torch
+from ..storage.buffers import device_of, is_torch, to_numpy, torch_module
 from ..storage.storage import Storage
 from ..storage.watch import bare_alias
 from ..tensor.tensor import Tensor, unpickled
 
-__all__ = ["checksum", "joined", "opened", "register_frames", "sealed", "split"]
+__all__ = ["checksum", "joined", "opened", "received", "reduced", "sealed", "split"]
 
 _FLETCHER = """
 def fletcher(words: u64[const], sums: u64[mut], n: i64):
@@ -34,10 +34,44 @@ def fletcher(words: u64[const], sums: u64[mut], n: i64):
 """
 
 
-def register_frames(protocol: Any) -> None:
-    """Register with `distributed.protocol.serialize`, whose module `protocol` is, how Tensors are sent."""
-    protocol.dask_serialize.register(Tensor, lambda t: _frames(t, protocol.serialize))
-    protocol.dask_deserialize.register(Tensor, lambda h, f: joined(opened(h, f), f, protocol.deserialize))
+def reduced(t: Tensor) -> tuple[Any, ...]:
+    """What a pickle of protocol 5 holds of a tensor: facts, and its buffers as arrays, with checksums of both.
+
+    A tensor on a device, of bfloat16, that requires a gradient or is one value repeated goes without checksums.
+    """
+    s = t._storage
+    if not _has_bytes(s) or s.is_iso:
+        return unpickled, (s,)
+    arrays = [None if b is None else to_numpy(bare_alias(b)) for b in (*s.pos, *s.crd, s.values)]
+    facts = s.shape, s.format, s.scalar, s.fill_value, is_torch(s.values), _kinds(arrays)
+    return received, (sealed(_name(t), facts, _present(arrays)), arrays)
+
+
+def received(header: dict[str, Any], arrays: list[Any]) -> Tensor:
+    """The tensor of a pickle. Raises BlockError, with its name, where it is not what was sent."""
+    shape, format, scalar, fill_value, over_torch, kinds = opened(header, _present(arrays))
+    if _kinds(arrays) != kinds:
+        raise BlockError(_damaged(header, f"expected arrays {kinds}; got {_kinds(arrays)}"))
+    if over_torch:
+        from_numpy = torch_module().from_numpy
+        arrays = [None if x is None else from_numpy(x if x.flags.writeable else x.copy()) for x in arrays]
+    levels = len(format.levels)
+    pos, crd = tuple(arrays[:levels]), tuple(arrays[levels:-1])
+    return unpickled(Storage(shape, format, scalar, fill_value, pos, crd, arrays[-1]))
+
+
+def _kinds(arrays: list[Any]) -> list[Any]:
+    return [None if x is None else (x.dtype.str, x.shape) for x in arrays]
+
+
+def _present(arrays: list[Any]) -> list[Any]:
+    """The buffers that are there, of the row-major arrays that they are."""
+    return [np.ascontiguousarray(x) for x in arrays if x is not None]
+
+
+def _has_bytes(s: Storage) -> bool:
+    """Whether buffers are nothing but their bytes."""
+    return device_of(s.values) == "cpu" and s.scalar != "bf16" and not (is_torch(s.values) and s.values.requires_grad)
 
 
 def checksum(frames: list[Any]) -> list[int]:
@@ -79,7 +113,7 @@ def opened(header: dict[str, Any], frames: list[Any]) -> Any:
 def split(t: Tensor, serialize: Any) -> tuple[Any, list[Any]]:
     """Facts of a tensor and its buffers as frames. Raises NotImplementedError where it has to be pickled."""
     s = t._storage
-    if device_of(s.values) != "cpu" or s.scalar == "bf16" or (is_torch(s.values) and s.values.requires_grad):
+    if not _has_bytes(s):
         raise NotImplementedError
     buffers: list[Any] = [None if b is None else bare_alias(b) for b in (*s.pos, *s.crd, s.values)]
     order = sorted((i for i, b in enumerate(buffers) if b is not None), key=lambda i: int(buffers[i].nbytes))
@@ -101,11 +135,8 @@ def joined(facts: Any, frames: list[Any], deserialize: Any) -> Tensor:
     return unpickled(Storage(shape, format, scalar, fill_value, pos, crd, buffers[-1]))
 
 
-def _frames(t: Tensor, serialize: Any) -> tuple[dict[str, Any], list[Any]]:
-    """The header and the frames. Raises NotImplementedError, after which `distributed` pickles the tensor."""
-    facts, frames = split(t, serialize)
-    name = f"a tensor of shape {t.shape}, {t._storage.scalar}, format {t.format}"
-    return sealed(name, facts, frames), frames
+def _name(t: Tensor) -> str:
+    return f"a tensor of shape {t.shape}, {t._raw_storage.scalar}, format {t._raw_storage.format}"
 
 
 def _damaged(header: dict[str, Any], what: str) -> str:
