@@ -202,7 +202,7 @@ class _Assembly:
         values = fill(self.device, self.parents, fill_value, self.e.values.scalar)
         each(self.device, self.n, "y[p[t]] = x[t]", {"y": values}, x=self.e.values, p=self.parent)
         out = DeviceTensor(self.e.shape, self.target, fill_value, tuple(self.pos), tuple(self.crd), values)
-        assert positions(self.target, self.target.level_intervals(self.e.shape), [
+        assert positions(self.target, self.e.shape, [
             None if c is None else _Length(c.length) for c in self.crd
         ])[-1:] in ((), (values.length,))  # fmt: skip
         return out

@@ -68,7 +68,7 @@ class DeviceTensor:
         self.shape, self.format, self.fill_value = shape, format, python_scalar(fill_value, memory.scalar)
         self.pos_buffers, self.crd_buffers, self.memory = pos, crd, memory
         lengths: list[Any] = [None if c is None else np.broadcast_to(np.int8(0), (c.length,)) for c in crd]
-        self.positions = sizes.positions(format, format.level_intervals(shape), lengths)
+        self.positions = sizes.positions(format, shape, lengths)
         self.outer = outer
         self.stored: int | None = None
         """the number of specified elements, once counted"""

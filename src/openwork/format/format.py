@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import repeat
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
 from openwork.errors import FormatError, ShapeError
@@ -26,6 +26,10 @@ else:
 
 
 __all__ = ["Format", "Level", "unpickled", "unpickled_level"]
+
+
+_format_numbers: dict[Format, int] = {}
+_numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,11 @@ class Format:
         return len(self.levels)
 
     @cached_property
+    def number(self) -> int:
+        """A number that equal formats share."""
+        return _format_numbers.get(self) or _format_numbers.setdefault(self, next(_numbers))
+
+    @cached_property
     def batch_ndim(self) -> int:
         """The number of leading batch levels."""
         return sum(level.format.batched for level in self.levels)
@@ -179,6 +188,10 @@ class Format:
         """Whether a level may store slots that are no elements."""
         return any(level.format.functions.padded for level in self.levels)
 
+    def may_pad(self, shape: Sequence[int]) -> bool:
+        """Whether a tensor of this shape may store places that are no elements: empty slots, or outside the shape."""
+        return self.is_padded or self.ragged(shape)
+
     @cached_property
     def is_unique(self) -> bool:
         """Whether no element can be stored twice: the last level that is not dense is unique."""
@@ -216,6 +229,13 @@ class Format:
         if self.level_dims is not None:
             return tuple(zip(repeat(0), map(shape.__getitem__, self.level_dims), strict=False))
         return tuple([level.format.interval(*interval(level.expression, shape)) for level in self.levels])
+
+    def level_extents(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The number of coordinates of every level for a tensor of this shape."""
+        dims = self.level_dims
+        if dims is not None and len(shape) == len(self.dims):
+            return tuple(map(shape.__getitem__, dims))
+        return tuple([hi - lo for lo, hi in self.level_intervals(shape)])
 
     @cached_property
     def level_dims(self) -> tuple[int, ...] | None:

@@ -15,12 +15,12 @@ from ..storage.buffers import (
     as_array,
     cast,
     device_of,
-    dtype_of,
     empty,
-    is_torch,
     length,
+    numpy_dtype,
     scalar_of,
     to_numpy,
+    torch_dtype,
 )
 from .conversion.assembly import full
 from .conversion.conversion_kernels import call
@@ -41,7 +41,7 @@ def total(values: Array, scalar: str, bits: Array | None = None) -> Array:
     Few values are summed by their library, which records it. Half precision is summed in float32 and rounded once.
     Rounding errors grow as those of NumPy's pairwise sums, and are the same for any number of threads.
     """
-    if bits is None and by_library(scalar_of(values), scalar, values):
+    if bits is None and by_library(values, scalar):
         return _library_sum(values, scalar)
     return _total(values, scalar, bits)
 
@@ -62,9 +62,9 @@ def _total(values: Array, scalar: str, bits: Array | None) -> Array:
 
 def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int]:
     """The sum of the elements whose bit is set, see `total`, and how many these are, in one pass over both."""
-    source, count = scalar_of(values), length(values)
-    if by_library(source, scalar, values):
+    if by_library(values, scalar):
         return _library_sum(values[bits], scalar), int(bits.sum())
+    source, count = scalar_of(values), length(values)
     wide = compute_scalar(scalar)
     rows = -(-count // ROW)
     sums, counts = empty(rows, wide, values), np.empty(rows, np.int64)
@@ -75,9 +75,10 @@ def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int
     return cast(_library_sum(sums, wide), scalar), int(counts.sum())
 
 
-def by_library(source: str, scalar: str, values: Array) -> bool:
+def by_library(values: Array, scalar: str) -> bool:
     """Whether the array library sums these values: few, of a type that it has, or on another device."""
-    return length(values) < LEAST or bool({source, scalar} & _BY_LIBRARY) or device_of(values) != "cpu"
+    few = values.shape[0] < LEAST
+    return few or bool({scalar_of(values), scalar} & _BY_LIBRARY) or device_of(values) != "cpu"
 
 
 def extreme(op: str, values: Array, bits: Array, start: Any) -> Array:
@@ -99,7 +100,8 @@ def extreme(op: str, values: Array, bits: Array, start: Any) -> Array:
 
 
 def _library_sum(values: Array, scalar: str) -> Array:
-    if not is_torch(values) and "bf16" in (scalar_of(values), scalar):
-        return np.asarray(values.astype(np.float32).sum()).astype(dtype_of(scalar, values))
-    out = values.sum(dtype=dtype_of(scalar, values))
-    return out if is_torch(out) else np.asarray(out)
+    if not isinstance(values, np.ndarray):
+        return values.sum(dtype=values.dtype if scalar_of(values) == scalar else torch_dtype(scalar))
+    if "bf16" in (scalar_of(values), scalar):
+        return np.asarray(values.astype(np.float32).sum()).astype(numpy_dtype(scalar))
+    return np.asarray(np.add.reduce(values, dtype=numpy_dtype(scalar)))

@@ -82,7 +82,7 @@ class ShapedPlan:
 
     extents : of all indices
     packed : along which dimension each dense operand has to be made contiguous, None where it is as it comes
-    made : shape and dtype of a result that is written as a whole, row-major and small
+    made : shape and dtype of a result that is row-major and small, and holds zeros where not all is written
     work : multiplications for each stored element
     is_empty : whether an extent is 0, so that nothing is to be run
     suits_all : whether no word of a launch follows from a structure
@@ -111,7 +111,8 @@ class ShapedPlan:
         plan = self.plan
         result: Any = storage if plan.output.shared else out
         words, slots, _ = _layout(plan, storage, views, self.extents, result)
-        if result is out and plan.schedule.writes_all and is_contiguous(out) and out.nbytes < LARGE:
+        is_plain = plan.schedule.writes_all or not plan.start
+        if result is out and is_plain and not self.is_empty and is_contiguous(out) and out.nbytes < LARGE:
             self.made = tuple(out.shape), out.dtype
         self.buffers = tuple([(ref.kind == "pos", ref.level) for ref in plan.refs if ref.kind in ("pos", "crd")])
         address = plan.executable.address
@@ -132,9 +133,9 @@ class ShapedPlan:
         if self.made is None:
             return new_result(self.plan, self.extents, like, zero=self.is_empty or not self.plan.schedule.writes_all)
         shape, dtype = self.made
-        if type(like) is np.ndarray:
-            return np.empty(shape, dtype)
-        return like.new_empty(shape) if like.dtype is dtype else like.new_empty(shape, dtype=dtype)
+        if self.plan.schedule.writes_all:
+            return np.empty(shape, dtype) if type(like) is np.ndarray else like.new_empty(shape, dtype=dtype)
+        return np.zeros(shape, dtype) if type(like) is np.ndarray else like.new_zeros(shape, dtype=dtype)
 
     def run(self, storage: Storage, views: Sequence[Strided], out: Any) -> None:
         """Launch on one thread, on a storage of the type and shape, dense operands of the shapes and strides."""

@@ -179,6 +179,7 @@ def host_dtype(scalar: str) -> np.dtype[Any]:
 
 
 @cache
+@cache
 def torch_dtype(scalar: str) -> Any:
     """torch's dtype of a scalar type."""
     return getattr(torch_module(), _NAMES[scalar])

@@ -30,27 +30,21 @@ def batches(format: Format, intervals: Sequence[tuple[int, int]]) -> int:
     return math.prod(hi - lo for lo, hi in intervals[: format.batch_ndim])
 
 
-def positions(format: Format, intervals: Sequence[tuple[int, int]], crd: Sequence[Array | None]) -> tuple[int, ...]:
-    """Positions of each level over all slices, root to leaf; a level that stores coordinates has one per stored one.
-
-    intervals : the coordinate range of each level, see `Format.level_intervals`
-    """
-    n = format.batch_ndim
-    slices = batches(format, intervals) if n else 1
+def positions(format: Format, shape: Sequence[int], crd: Sequence[Array | None]) -> tuple[int, ...]:
+    """Positions of each level over all slices, root to leaf; a level that stores coordinates has one per stored one."""
     counts: list[int] = []
-    parents = 1
-    for lo, hi in intervals[:n]:
-        parents *= hi - lo
-        counts.append(parents)
-    parents = 1
-    for stored, text, level, (lo, hi) in zip(
-        crd[n:], format.position_texts[n:], format.levels[n:], intervals[n:], strict=True
-    ):
+    texts, batch_ndim, slices, parents = format.position_texts, format.batch_ndim, 1, 1
+    for at, n in enumerate(format.level_extents(shape)):
+        stored = crd[at]
+        if at < batch_ndim:
+            slices *= n
+            counts.append(slices)
+            continue
         if stored is not None:
             parents = stored.shape[0] // slices if slices else 0
-        elif text is None:
-            parents *= hi - lo
+        elif (text := texts[at]) is None:
+            parents *= n
         else:
-            parents = evaluate(text, level.format, {"parents": parents, "N": hi - lo})
+            parents = evaluate(text, format.levels[at].format, {"parents": parents, "N": n})
         counts.append(parents * slices)
     return tuple(counts)

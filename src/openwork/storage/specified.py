@@ -141,7 +141,7 @@ def count(storage: Storage) -> int:
     trailing dense levels).
     """
     format = storage.format
-    if not format.is_padded and not (format.guarded and format.ragged(storage.shape)):
+    if not format.may_pad(storage.shape):
         return storage.positions[-1] if format.levels else 1
     bitmap = storage.crd[-1] if format.levels[-1].format.is_bitmap and not format.ragged(storage.shape) else None
     if bitmap is not None and not any(level.format.functions.padded for level in format.levels[:-1]):

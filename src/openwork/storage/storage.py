@@ -38,6 +38,8 @@ __all__ = ["LARGEST", "Storage", "check_extents", "unpickled"]
 LARGEST = 2**63 - 1
 """The largest extent."""
 
+_signatures: dict[tuple[Any, ...], int] = {}
+_numbers = itertools.count()
 TRANSPOSES = 8
 """Transposes that a storage keeps."""
 
@@ -193,7 +195,7 @@ class Storage:
     @property
     def is_new(self) -> bool:
         """Whether nobody has asked for the kind of a storage of this structure: most results are used once."""
-        return self._structure is None or not self._structure.is_typed
+        return self._structure is None or self._structure.type_parts is None
 
     @property
     def plans(self) -> Plans:
@@ -237,9 +239,10 @@ class Storage:
         """
         if self._signature is None:
             x = self.values
-            library = "numpy" if type(x) is np.ndarray else library_of(x)
-            device = "cpu" if library == "numpy" or x.is_cpu else device_of(x)
-            self._signature = (self._structure or self.structure).signature(self.scalar, library, device)
+            device = None if isinstance(x, np.ndarray) else "cpu" if x.is_cpu else device_of(x)
+            structure = self._structure or self.structure
+            key = self.scalar, device, structure.type_parts or structure.typed()
+            self._signature = _signatures.get(key) or _signatures.setdefault(key, next(_numbers))
         return self._signature
 
     @property

@@ -24,7 +24,6 @@ LIMIT = 64
 KINDS = 8
 """The number of kinds of values (type, fill value) for which a structure keeps plans at a time."""
 
-_signatures: dict[object, int] = {}
 _numbers = itertools.count()
 
 
@@ -90,7 +89,7 @@ class Structure:
         "position_counts",
         "programs",
         "shape",
-        "signatures",
+        "type_parts",
         "types",
     )
 
@@ -109,8 +108,8 @@ class Structure:
         self.packed: dict[int, Array] = {}
         """the last level's coordinates as words, by its number, shared with transposes"""
         self._plans: dict[Any, Plans] = {}
-        self.signatures: dict[tuple[str, str, str], int] = {}
-        """small numbers for its types as an operand, once one was asked for: see `signature`"""
+        self.type_parts: tuple[Hashable, ...] | None = None
+        """format, dtypes of buffers and whether the shape is ragged, once a type was asked for"""
         self.number = next(_numbers)
         """is never given again, so that a key of another structure's slot is this one's for ever"""
         self._transposes: dict[tuple[int, ...], Structure] = {}
@@ -135,7 +134,7 @@ class Structure:
     def positions(self) -> tuple[int, ...]:
         """Positions of each level over all batch slices."""
         if self.position_counts is None:
-            self.position_counts = sizes.positions(self.format, self.intervals, self.crd)
+            self.position_counts = sizes.positions(self.format, self.shape, self.crd)
         return self.position_counts
 
     def plans(self, kind: Any) -> Plans:
@@ -146,20 +145,17 @@ class Structure:
             keep(self._plans, kind, plans, KINDS)
         return plans
 
-    @property
-    def is_typed(self) -> bool:
-        """Whether a signature was asked for."""
-        return bool(self.signatures)
-
-    def signature(self, scalar: str, library: str, device: str) -> int:
-        """A small number for the structure's type with values of a scalar type, see `Storage.signature`."""
-        signature = self.signatures.get((scalar, library, device))
-        if signature is None:
-            widths = tuple([None if b is None else b.dtype for b in (*self.pos, *self.crd)])
-            is_ragged = bool(self.format.guarded) and self.format.ragged(self.shape)
-            key = (self.format, scalar, widths, library, device, is_ragged)
-            signature = self.signatures[scalar, library, device] = _signatures.setdefault(key, next(_numbers))
-        return signature
+    def typed(self) -> tuple[Hashable, ...]:
+        """What the structure adds to the type of an operand: format, dtypes of buffers, whether the shape is ragged."""
+        if self.type_parts is None:
+            format = self.format
+            parts: list[Hashable] = [format.number, bool(format.guarded) and format.ragged(self.shape)]
+            for b in self.pos:
+                parts.append(b if b is None else b.dtype)
+            for b in self.crd:
+                parts.append(b if b is None else b.dtype)
+            self.type_parts = tuple(parts)
+        return self.type_parts
 
     def unkept(self) -> Structure:
         """The structure over copies of buffers that are kept for later results, see `storage.watch.kept`."""

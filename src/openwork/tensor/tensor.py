@@ -23,7 +23,7 @@ from ..storage import buffers
 from ..storage.buffers import PLAIN_TENSORS, Array, is_torch
 from ..storage.iso import alive, lent, spread
 from ..storage.origin import note_origin
-from ..storage.recorded import is_recorded, refuse_tracer
+from ..storage.recorded import is_recorded, of_recording, refuse_tracer
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..storage.watch import read_only
@@ -116,9 +116,10 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         """A dense tensor over the memory of an array, copied only where it is not row-major."""
         if type(array) is np.ndarray and array.flags.carray and array.dtype.isnative:
             values = array if array.ndim == 1 else array.reshape(-1)
-        elif type(array) in PLAIN_TENSORS and not array.requires_grad and array.is_contiguous() and not array.is_conj():
+        elif type(array) in PLAIN_TENSORS and array.is_contiguous() and not array.is_conj():
             values = array if array.ndim == 1 else array.reshape(-1)
             values = buffers.as_array(values) if values.is_neg() or values._is_zerotensor() else values
+            values = of_recording(values) if values.requires_grad else values
         else:
             values = buffers.flat(buffers.as_array(array))
         shape = tuple(array.shape)

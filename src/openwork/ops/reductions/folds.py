@@ -313,7 +313,8 @@ def _countable(n: int) -> int | float:
 
 def _is_all_values(s: Storage, scalar: str) -> bool:
     """Whether the sum of all elements, in a scalar type, is that of all values."""
-    if s.fill_value or s.values.shape[0] != s.nse or (s.scalar in COMPLEX and scalar not in COMPLEX):
+    has_padding = s.format.may_pad(s.shape) and s.values.shape[0] != s.nse
+    if s.fill_value or has_padding or (s.scalar in COMPLEX and scalar not in COMPLEX):
         return False
     return s.format.is_unique or (s.scalar != "bool" and keeps_sums(s.scalar, scalar))
 

@@ -65,7 +65,7 @@ def program_of(
     by_types, numbers, is_new = list(key), [], False
     for s in storages:
         structure = s._structure or s.structure
-        is_new = is_new or not structure.signatures
+        is_new = is_new or structure.type_parts is None
         by_types.append(s._kind or s.kind)
         numbers.append(structure.number)
     types = tuple(by_types)

@@ -137,7 +137,7 @@ def _empty_result(plan: MergeSchedule, shape: tuple[int, ...], like: Array) -> S
         parents = parents * (hi - lo) if kind.is_located else 0
         stored = "crd" in kind.buffers
         crd.append(zeros(parents, "bool" if kind.is_bitmap else index, like) if stored else None)
-    count = positions(plan.target, plan.target.level_intervals(shape), crd)[-1] if crd else 1
+    count = positions(plan.target, shape, crd)[-1] if crd else 1
     values = full(count, plan.scalar, plan.fill, like)
     return Storage(shape, plan.target, plan.scalar, plan.fill, tuple(pos), tuple(crd), values)
 

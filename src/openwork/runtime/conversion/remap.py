@@ -162,15 +162,9 @@ def index_scalar(storages: Iterable[Storage], shape: Sequence[int], count: int) 
     return "i64" if "i64" in widths or max([*shape, count], default=0) >= 2**31 else "i32"
 
 
-def is_padded(storage: Storage) -> bool:
-    """Whether some of the values belong to no element."""
-    format = storage.format
-    return format.is_padded or format.ragged(storage.shape)
-
-
 def has_gaps(storage: Storage) -> bool:
     """Whether some of the values may belong to no specified element; it follows from format and shape."""
-    return storage.format.has_bitmap or is_padded(storage)
+    return storage.format.has_bitmap or storage.format.may_pad(storage.shape)
 
 
 def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], operation: str) -> Storage:
@@ -228,7 +222,7 @@ def _count(storage: Storage, program: Program, sizes: Any, index: str) -> int:
     stored = length(storage.values)
     if not stored or 0 in storage.shape:
         return 0
-    if program.copies is not None and not is_padded(storage):
+    if program.copies is not None and not storage.format.may_pad(storage.shape):
         return stored * program.copies
     if program.most is not None and stored * program.most <= ROOM:
         return stored * program.most
