@@ -11,12 +11,21 @@ from typing import Any, NoReturn, TypeVar
 
 from .errors import suggestion
 
-__all__ = ["absent", "entering", "hint", "listing"]
+__all__ = ["NoAttribute", "absent", "entering", "hint", "listing"]
 
 MODULES = ("linalg", "graph", "decomposition", "nn", "masked", "plot", "io", "dask", "torch", "compat/scipy_sparse")
 """The public modules of openwork, in the order in which a name that is not where it was sought is looked for."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class NoAttribute(AttributeError):
+    """An object has no attribute of a name. What was meant is sought when the message is read: most who ask are
+    `hasattr`, and `numpy.asarray` asks three times.
+    """
+
+    def __str__(self) -> str:
+        return super().__str__() + hint(self.name or "", dir(type(self.obj)))
 
 
 def absent(module: str, known: Iterable[str]) -> Callable[[str], NoReturn]:

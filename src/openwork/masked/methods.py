@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..errors import suggestion
 from ..late import late
+from ..namespaces import NoAttribute
 from ..ops.axes import swapped_axes
 from ..ops.products.matmul import matmul as product
 from ..storage.buffers import is_torch
@@ -85,8 +85,7 @@ class Methods:
             found = None if name.startswith("_") else _named(self, name)
             if found is not None:
                 return found
-            hint = "" if name.startswith("_") else suggestion(name, dir(type(self)))
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
+            raise NoAttribute(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
         def __matmul__(self, other: Any) -> MaskedTensor:
 

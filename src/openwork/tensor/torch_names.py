@@ -10,7 +10,7 @@ from ..format import coo
 from ..format import format as parse
 from ..integers import AxisError, ExtentError, extents, integer
 from ..late import late
-from ..namespaces import hint
+from ..namespaces import NoAttribute
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import host_values, is_torch, length
 from ..storage.storage import Storage
@@ -125,7 +125,7 @@ class TorchNames:
             if hasattr(type(self), name):
                 text += " over NumPy buffers\n  help: asarray(t, like=torch) is over torch's"
                 raise AttributeError(text, name=name, obj=self)
-            raise AttributeError(text + hint(name, dir(type(self))), name=name, obj=self)
+            raise NoAttribute(text, name=name, obj=self)
 
     @property
     def mH(self) -> Tensor:
