@@ -248,3 +248,23 @@ def test_much_data_goes_in_stages() -> None:
         np.testing.assert_array_equal(a[:, 5:900].to_numpy(), x[:, 5:900])
         np.testing.assert_array_equal(a.asformat("csc").to_numpy(), x)
         np.testing.assert_array_equal(ow.concat([a, a], axis=1).to_numpy(), np.concatenate([x, x], axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "complex64", "float16", "bool"])
+@pytest.mark.parametrize("target", ["csr", "csc", "dcsr", "coo", "csf"])
+def test_duplicates_are_added_as_the_stages_add_them(target: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order in which they are given, bit for bit."""
+    rng = np.random.default_rng(5)
+    at = np.stack([rng.integers(0, n, 90) for n in (6, 8, 3)[: 3 if target == "csf" else 2]])
+    values = (100 * rng.standard_normal(90)).astype(dtype)
+    for order in (np.arange(90), np.lexsort(at[::-1])):
+        a = ow.sparse_coo_tensor(at[:, order], values[order], (6, 8, 3)[: len(at)])
+        monkeypatch.setattr(moves, "LITTLE", 1 << 15)
+        launched = a.asformat(target)
+        monkeypatch.setattr(moves, "LITTLE", -1)
+        staged = a.asformat(target)
+        assert launched.nse < a.nse or launched.nse < 90
+        for x, y in zip(launched._storage.buffers, staged._storage.buffers, strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_array_equal(x, y)
+        launched.check()

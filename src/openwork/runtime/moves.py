@@ -42,6 +42,7 @@ from .gradient_hook import tracked
 from .launch import OneLaunch
 from .operand_type import operand_of
 from .program import memory_of
+from .promote import HALF
 
 __all__ = ["LITTLE", "Moved", "identity", "key_of", "moved"]
 
@@ -125,8 +126,10 @@ def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove |
         return False
     if first.library == "torch" and first.scalar == "bf16":
         return False
-    distinct = all(p.injective and is_unique(s.format) for s, p in zip(storages, programs, strict=True))
-    if target.is_unique and not distinct:
+    injective = all(p.injective for p in programs)
+    distinct = injective and all(is_unique(s.format) for s in storages)
+    adds = target.is_unique and not distinct
+    if adds and (not injective or len(storages) > 1 or first.scalar in _NOT_ADDED):
         return False
     spans = target.level_intervals(shape)
     largest = max(max(-lo, hi) for lo, hi in spans)
@@ -135,7 +138,11 @@ def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove |
     if sum(_bits(spans[:count])) > KEY_BITS:
         return False
     largest = math.prod(shape) if distinct else LITTLE
-    return ShapedMove(_plan(storages, programs, target, index, count), storages, statement, spans, largest)
+    return ShapedMove(_plan(storages, programs, target, index, count, adds), storages, statement, spans, largest)
+
+
+_NOT_ADDED = ("bool", *HALF)
+"""Types whose duplicates are not added one by one as they are."""
 
 
 KEY_BITS = 62
@@ -155,19 +162,19 @@ def _sorted_levels(storages: Sequence[Storage], programs: Sequence[Program], tar
 
 
 def _plan(
-    storages: Sequence[Storage], programs: Sequence[Program], target: Format, index: str, sorted_by: int
+    storages: Sequence[Storage], programs: Sequence[Program], target: Format, index: str, sorted_by: int, adds: bool
 ) -> Move:  # fmt: skip
-    """The plan, from the table, from disk, or new."""
+    """The plan, from the table, from disk, or new. adds : whether elements of equal coordinates are added"""
     sources = [operand_of(s) for s in storages]
     maps = [p.remap for p in programs]
     about = " | ".join(
         f"{a.format.identity} {a.pos} {a.crd} {a.ragged} {a.scalar} {m} {m.buffers}"  # type: ignore[union-attr]
         for a, m in zip(sources, maps, strict=True)
     )
-    text = f"move {about} | {target.identity} {index} {target.is_unique} {sorted_by}"
+    text = f"move {about} | {target.identity} {index} {target.is_unique} {sorted_by} {adds}"
     found = _plans.get(text)
     if found is None:
-        executable = cache.get(text, lambda: _kernel(sources, maps, target, index, sorted_by))
+        executable = cache.get(text, lambda: _kernel(sources, maps, target, index, sorted_by, adds))
         found = _plans.keep(text, Move(executable, index, sorted_by))
     return found
 
@@ -206,13 +213,17 @@ def _shrunk(buffer: Any, used: int) -> Any:
     return buffer[:used] if 2 * used >= room else buffer[:used].copy()
 
 
-def _kernel(sources: Sequence[Operand], maps: Sequence[Remap], target: Format, index: str, sorted_by: int) -> Any:
+def _kernel(
+    sources: Sequence[Operand], maps: Sequence[Remap], target: Format, index: str, sorted_by: int, adds: bool
+) -> Any:  # fmt: skip
     stream = Remapped(tuple(zip(sources, maps, strict=True)))
     formats = [level.format for level in target.levels]
     pos = tuple(index if "pos" in f.buffers else None for f in formats)
     crd = tuple(index if "crd" in f.buffers else None for f in formats)
     operand = Operand(sources[0].scalar, target.ndim, target, pos, crd)
-    return append_whole("move", Ordered(stream, sorted_by) if sorted_by else stream, operand, keep=not target.is_unique)
+    ordered = Ordered(stream, sorted_by) if sorted_by else stream
+    keep = not target.is_unique
+    return append_whole("move", ordered, operand, unique=not keep and not adds, keep=keep)
 
 
 class ShapedMove:

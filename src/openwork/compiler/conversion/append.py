@@ -99,9 +99,11 @@ def holds_whole(target: Format) -> bool:
     return target.is_ordered and not target.batch_ndim and not any(x.format.is_bitmap for x in levels)
 
 
-def append_whole(name: str, stream: Stream, target: Operand, *, keep: bool) -> Kernel:
-    """The kernel that assembles a target of `holds_whole` in one launch, from elements that are distinct, or, with
-    `keep`, stay apart.
+def append_whole(name: str, stream: Stream, target: Operand, *, unique: bool, keep: bool) -> Kernel:
+    """The kernel that assembles a target of `holds_whole` in one launch.
+
+    unique, keep : whether elements are distinct, or stay apart; else those of equal coordinates, one after the other,
+        are added
 
     The buffers have room for all elements, pos is zeroed. sizes[r] is then the number of positions of run r.
     """
@@ -109,7 +111,7 @@ def append_whole(name: str, stream: Stream, target: Operand, *, keep: bool) -> K
     builder = Builder(name)
     top = builder.top
     spans = intervals(top, "b", target.format, extents_of(builder, len(target.format.dims)))
-    append = _Append(builder, target, spans, Pass.FILL, not keep, keep, None)
+    append = _Append(builder, target, spans, Pass.FILL, unique, keep, None)
     append.emit(top, stream)
     append.close(top)
     return builder.kernel()
@@ -312,16 +314,14 @@ class _Append:
         if self.task is Pass.CLEAR:
             block.store(out, position, const(0, self.target.scalar))
             return
-        if element.value is not None:
-            block.store(out, position, element.value)
-            return
-        names = {
-            "out": out,
-            "x": self.builder.buffer("a_vals", self.target.scalar),
-            "q": position,
-            "leaf": element.leaf,
-        }
-        block.run("out[q] += x[leaf]" if add else "out[q] = x[leaf]", **names)
+        names: dict[str, Name] = {"out": out, "q": position}
+        if element.value is None:
+            names |= {"x": self.builder.buffer("a_vals", self.target.scalar), "leaf": element.leaf}
+            value = "x[leaf]"
+        else:
+            names["x"] = element.value
+            value = "x"
+        block.run(f"out[q] {'+=' if add else '='} {value}", **names)
 
     def _pos_at(self, run: Run) -> str | None:
         return self.target.pos[run.first]

@@ -72,12 +72,14 @@ def diags_array(
                 f"diags_array: diagonal length (index {k}: {vector.shape[0]} at offset {offset}) does not agree with"
                 f" array size ({rows}, {columns})\n  help: give {length} elements, or one"
             )
-        parts.append(broadcast_to(vector, (length,)) if vector.shape[0] == 1 else vector[:length])
+        if vector.shape[0] != length:
+            vector = broadcast_to(vector, (length,)) if vector.shape[0] == 1 else vector[:length]
+        parts.append(vector)
         first_rows.append(np.arange(length) + max(-offset, 0))
     target = "dia" if format is None else format
     if not parts:
         return zeros((rows, columns), dtype=dtype, format=target)
-    values = concat(parts, axis=0).asformat("dense")
+    values = (concat(parts, axis=0) if len(parts) > 1 else parts[0]).asformat("dense")
     values = values if dtype is None else values.astype(dtype, copy=False)
     row_crd = np.concatenate(first_rows)
     col_crd = row_crd + np.repeat(np.array(offset_list, np.int64), [len(t) for t in first_rows])
