@@ -11,17 +11,18 @@ import pytest
 from openwork.checked import CHECKED
 
 MOST = {
-    "a @ x": 28, "a @ X": 28, "X.T @ a.T": 54, "a.sum()": 34, "a.sum(0)": 40, "a.sum(1)": 38, "a.to_dense()": 31,
-    "a + b": 33, "a * b": 41, "a * 2": 15, "abs(a)": 22, "a > 0.5": 33, "a * x": 103,
-    "a[:, 3:9]": 24, "a[:, [1, 5]]": 27, "a.asformat('csc')": 29, "ow.diagonal(a)": 18, "ow.tril(a)": 45,
-    "ow.vstack([a, b])": 37, "a @ b.T": 82, "a[[1, 5, 7]]": 21, "a[3, 4]": 16,
+    "a @ x": 25, "a @ X": 25, "X.T @ a.T": 51, "a.sum()": 20, "a.sum(0)": 35, "a.sum(1)": 35, "a.to_dense()": 25,
+    "a + b": 29, "a * b": 37, "a * 2": 13, "abs(a)": 22, "a > 0.5": 31, "a * x": 102,
+    "a[:, 3:9]": 21, "a[:, [1, 5]]": 24, "a.asformat('csc')": 27, "ow.diagonal(a)": 16, "ow.tril(a)": 43,
+    "ow.vstack([a, b])": 33, "a @ b.T": 68, "a[[1, 5, 7]]": 19, "a[3, 4]": 14,
+    "np.asarray(a.sum(1))": 58, "hasattr(a, 'todens')": 4,
 }  # fmt: skip
 """The most functions that a call may enter. A number may go down."""
 MOST_TORCH = {
-    "a @ x": 37, "a.sum()": 33, "a.to_dense()": 42, "a + b": 42, "a * 2": 18, "torch.relu(a)": 19,
+    "a @ x": 33, "a.sum()": 24, "a.to_dense()": 34, "a + b": 36, "a * 2": 15, "torch.relu(a)": 16,
 }  # fmt: skip
 """The same over torch buffers."""
-MOST_RECORDED = {"a @ x": 58, "a.sum()": 40, "a + b": 59, "a * 2": 18}
+MOST_RECORDED = {"a @ x": 54, "a.sum()": 26, "a + b": 53, "a * 2": 15}
 """The same of tensors that require a gradient."""
 
 SCRIPT = """
@@ -30,7 +31,7 @@ import numpy as np, openwork as ow
 
 A = np.where(np.random.default_rng(0).random((30, 40)) < 0.2, 1.5, 0.0)
 library, texts = sys.argv[1], json.loads(sys.argv[2])
-names = {"x": np.ones(40), "X": np.ones((40, 5)), "ow": ow}
+names = {"x": np.ones(40), "X": np.ones((40, 5)), "ow": ow, "np": np}
 if library != "numpy":
     import torch
     names = {"torch": torch, "x": torch.ones(40, dtype=torch.float64)}
