@@ -609,3 +609,32 @@ def test_dense_operands_in_between_do_not_warn() -> None:
     x[0] = -np.inf
     with np.errstate(all="raise"):
         ow.einsum("ij,jk,kl->il", a, x, x)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "dcsr", "ell(8)", "bsr(2, 2)", "dia", "bitmap", "dense"])
+def test_a_sum_over_all_letters_is_one_reduction_of_the_product(format: str) -> None:
+    """Not a product with a column of ones, which sorted every element; `vdot` is that sum."""
+    rng = np.random.default_rng(0)
+    x, y = (np.where(rng.random((6, 8)) < 0.5, rng.integers(-4, 5, (6, 8)), 0) + 0.0 for _ in range(2))
+    a, b = ow.asarray(x, format=format), ow.asarray(y, format=format)
+    for ring, expected in (
+        ("plus_times", (x * y).sum()), ("max_times", None), ("min_plus", None), ("lor_land", bool((x * y).any())),
+    ):  # fmt: skip
+        if expected is None and format in ("bsr(2, 2)", "dia", "dense"):  # which store zeros
+            continue
+        both = (x * y if ring == "max_times" else x + y)[(x != 0) & (y != 0)]
+        expected = {"max_times": both.max(), "min_plus": both.min()}.get(ring, expected)
+        found = ow.einsum("ij,ij->", a, b, semiring=ring)
+        assert found.to_numpy() == expected, ring
+        assert found.shape == ()
+    assert ow.vdot(a, b).to_numpy() == ow.vdot(a, y) == (x * y).sum()
+    if not a.format.is_dense:
+        steps = [s.title for s in ow.explain(lambda: ow.vdot(a, b)).steps]
+        assert not [s for s in steps if "matrix product" in s], steps
+
+
+def test_the_sum_of_a_product_of_nothing() -> None:
+    a = ow.zeros((3, 4), format="csr")
+    assert ow.einsum("ij,ij->", a, a).to_numpy() == 0
+    assert ow.einsum("ij,ij->", a, a, semiring="min_plus").to_numpy() == np.inf
+    assert ow.einsum("ij->", a, semiring="max_times").to_numpy() == -np.inf

@@ -188,10 +188,6 @@ class Format:
         """Whether a level may store slots that are no elements."""
         return any(level.format.functions.padded for level in self.levels)
 
-    def may_pad(self, shape: Sequence[int]) -> bool:
-        """Whether a tensor of this shape may store places that are no elements: empty slots, or outside the shape."""
-        return self.is_padded or self.ragged(shape)
-
     @cached_property
     def is_unique(self) -> bool:
         """Whether no element can be stored twice: the last level that is not dense is unique."""
@@ -229,13 +225,6 @@ class Format:
         if self.level_dims is not None:
             return tuple(zip(repeat(0), map(shape.__getitem__, self.level_dims), strict=False))
         return tuple([level.format.interval(*interval(level.expression, shape)) for level in self.levels])
-
-    def level_extents(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The number of coordinates of every level for a tensor of this shape."""
-        dims = self.level_dims
-        if dims is not None and len(shape) == len(self.dims):
-            return tuple(map(shape.__getitem__, dims))
-        return tuple([hi - lo for lo, hi in self.level_intervals(shape)])
 
     @cached_property
     def level_dims(self) -> tuple[int, ...] | None:

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer, integers
 from ..interop.sources import asarray
+from ..ir.types import COMPLEX
 from ..ops.axes import axes_of
 from ..ops.creation import eye
 from ..ops.elementwise.maps import unary
@@ -96,15 +97,18 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
         )
     total = by_ranges(
         x, axis, keepdims, np.add,
-        lambda part: st.sum(_powers(unary("abs", part), ord), axis=axis, keepdims=keepdims),
+        lambda part: st.sum(_powers(part, ord), axis=axis, keepdims=keepdims),
     )  # fmt: skip
     if ord in (0, 1):
         return total
     return root_of(total) if ord == 2 else root_of(total, ord)
 
 
-def _powers(sizes: Tensor, ord: Any) -> Tensor:
+def _powers(x: Tensor, ord: Any) -> Tensor:
     """What the norm of this order adds up."""
+    if ord == 2 and x._storage.scalar not in COMPLEX:
+        return unary("square", x)
+    sizes = unary("abs", x)
     if ord == 0:
         return presence_of(sizes)
     if ord == 1:

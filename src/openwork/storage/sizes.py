@@ -34,7 +34,12 @@ def positions(format: Format, shape: Sequence[int], crd: Sequence[Array | None])
     """Positions of each level over all slices, root to leaf; a level that stores coordinates has one per stored one."""
     counts: list[int] = []
     texts, batch_ndim, slices, parents = format.position_texts, format.batch_ndim, 1, 1
-    for at, n in enumerate(format.level_extents(shape)):
+    dims = format.level_dims
+    if dims is not None and len(shape) == len(format.dims):
+        extents = list(map(shape.__getitem__, dims))
+    else:
+        extents = [hi - lo for lo, hi in format.level_intervals(shape)]
+    for at, n in enumerate(extents):
         stored = crd[at]
         if at < batch_ndim:
             slices *= n

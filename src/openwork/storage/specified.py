@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..format.format import Format
 from ..format.functions import evaluate
 from ..interruptible import repeat
 from .buffers import length, to_numpy
@@ -20,7 +21,7 @@ from .buffers import length, to_numpy
 if TYPE_CHECKING:
     from .storage import Storage
 
-__all__ = ["Ints", "State", "children", "coordinates", "count", "level_coordinates", "root"]
+__all__ = ["Ints", "State", "children", "coordinates", "count", "level_coordinates", "may_pad", "root"]
 
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Bools: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -134,6 +135,11 @@ def _all_inside(dims: Sequence[Ints], extents: Sequence[int]) -> Ints:
     return inside.astype(np.int64)
 
 
+def may_pad(format: Format, shape: Sequence[int]) -> bool:
+    """Whether a tensor may store places that are no elements: empty slots, or outside its shape."""
+    return format.is_padded or format.ragged(shape)
+
+
 def count(storage: Storage) -> int:
     """The number of specified elements: stored ones without padding.
 
@@ -141,7 +147,7 @@ def count(storage: Storage) -> int:
     trailing dense levels).
     """
     format = storage.format
-    if not format.may_pad(storage.shape):
+    if not may_pad(format, storage.shape):
         return storage.positions[-1] if format.levels else 1
     bitmap = storage.crd[-1] if format.levels[-1].format.is_bitmap and not format.ragged(storage.shape) else None
     if bitmap is not None and not any(level.format.functions.padded for level in format.levels[:-1]):

@@ -22,6 +22,7 @@ from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.types import COMPLEX
 from ...runtime import trace
 from ...runtime.contract import contract, sample
+from ...runtime.contraction.matricize import scalar_storage
 from ...runtime.contraction.small_product import small_product
 from ...runtime.contraction.sparse import Term, absent, alone, in_format, pair, result_format
 from ...runtime.duplicates import summed, summed_as
@@ -270,9 +271,13 @@ def _fold(values: list[Any], step: Step, ring: Semiring, what: str, target: Form
     kept = "".join(c for c in term.letters if c in output)
     op = _ASSIGNMENTS.get(ring.add.operation)
     axes = tuple(d for d, c in enumerate(term.letters) if c not in kept)
-    if not axes or not kept or op is None:
+    if not axes or op is None:
         return alone(term, kept, ring)
     s = term.storage
+    if not kept:
+        value = contract(product_statement((term.letters,), "", op), {"T0": s}, s.scalar, s.values)
+        zero = python_scalar(ring.add.identity_of(s.scalar), s.scalar)
+        return Term("", scalar_storage(value.reshape(-1), s.scalar, zero, s.values))
     target = (sum_format(term.letters, kept, s.format) if target is None else None) or coo(len(kept))
     plan = sparse_reduction(Tensor._from_storage(s), axes, False, target=target)
     if plan is None:

@@ -160,7 +160,11 @@ def vdot(a: Any, b: Any, /) -> Any:
     >>> int(ow.vdot(ow.asarray([0, 2, 3], format="coo"), ow.asarray([4, 5, 0], format="coo")))
     10
     """
-    return vecdot(_vector(_array(a)), _vector(_array(b)))
+    a, b = _array(a), _array(b)
+    if tuple(a.shape) == tuple(b.shape) and len(a.shape) <= len(ascii_letters):
+        indices = ascii_letters[: len(a.shape)]
+        return einsum(f"{indices},{indices}->", _conjugate(a), b)
+    return vecdot(_vector(a), _vector(b))
 
 
 @operation(

@@ -26,6 +26,7 @@ from ...runtime.gradient_hook import differentiable
 from ...runtime.promote import accumulator
 from ...storage.buffers import Array, cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of
 from ...storage.scalars import keeps_sums, python_scalar
+from ...storage.specified import may_pad
 from ...storage.storage import LARGEST, Storage
 from ...tensor.lazy import Lazy, defer
 from ...tensor.one_library import typed_like
@@ -313,7 +314,7 @@ def _countable(n: int) -> int | float:
 
 def _is_all_values(s: Storage, scalar: str) -> bool:
     """Whether the sum of all elements, in a scalar type, is that of all values."""
-    has_padding = s.format.may_pad(s.shape) and s.values.shape[0] != s.nse
+    has_padding = may_pad(s.format, s.shape) and s.values.shape[0] != s.nse
     if s.fill_value or has_padding or (s.scalar in COMPLEX and scalar not in COMPLEX):
         return False
     return s.format.is_unique or (s.scalar != "bool" and keeps_sums(s.scalar, scalar))

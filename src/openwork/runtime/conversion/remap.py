@@ -19,6 +19,7 @@ from ...format.expression import Dim
 from ...format.format import Format, Level
 from ...storage.buffers import Array, address, as_array, copied, empty, length, numpy_dtype, scalar_of, to_numpy
 from ...storage.iso import alive, repeated
+from ...storage.specified import may_pad
 from ...storage.storage import Storage
 from .. import trace
 from ..operand_type import operand_of
@@ -164,7 +165,7 @@ def index_scalar(storages: Iterable[Storage], shape: Sequence[int], count: int) 
 
 def has_gaps(storage: Storage) -> bool:
     """Whether some of the values may belong to no specified element; it follows from format and shape."""
-    return storage.format.has_bitmap or storage.format.may_pad(storage.shape)
+    return storage.format.has_bitmap or may_pad(storage.format, storage.shape)
 
 
 def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], operation: str) -> Storage:
@@ -222,7 +223,7 @@ def _count(storage: Storage, program: Program, sizes: Any, index: str) -> int:
     stored = length(storage.values)
     if not stored or 0 in storage.shape:
         return 0
-    if program.copies is not None and not storage.format.may_pad(storage.shape):
+    if program.copies is not None and not may_pad(storage.format, storage.shape):
         return stored * program.copies
     if program.most is not None and stored * program.most <= ROOM:
         return stored * program.most
