@@ -72,3 +72,12 @@ def test_numbers_follow_from_their_places() -> None:
 def test_blocks_that_share_a_number_are_told_by_nothing() -> None:
     with pytest.raises(SharedNumber, match="one number"):
         renumbered(module((54, 1, 2, 0, 3), (248, 4), (249, 4), (248, 4), (56,)))
+
+
+def test_blocks_that_share_a_number_are_told_by_another_compilation() -> None:
+    once = module((54, 1, 2, 0, 3), (248, 4), (249, 6), (248, 4), (249, 4), (248, 6), (56,))
+    again = module((54, 1, 2, 0, 3), (248, 5), (249, 5), (248, 7), (249, 7), (248, 5), (56,))
+    with pytest.raises(SharedNumber):
+        renumbered(again)
+    found = [[int(x) for x in w[1:]] for w in instructions(renumbered(once, again))]
+    assert found == [[1, 2, 0, 3], [10], [12], [11], [11], [12], []]

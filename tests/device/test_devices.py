@@ -213,7 +213,12 @@ def test_arrays_of_pyopencl_go_in_and_come_out() -> None:
     y = there @ x
     assert isinstance(y, cl.array.Array)
     np.testing.assert_array_equal(y.get(), A @ np.arange(60.0))
-    np.testing.assert_array_equal((there @ x[::-1].copy()).get(), A @ np.arange(60.0)[::-1])
+    np.testing.assert_array_equal((there @ x[::-1]).get(), A @ np.arange(60.0)[::-1])
+    for array in (np.asfortranarray(np.arange(120.0).reshape(60, 2)), np.arange(120.0).reshape(2, 60).T):
+        moved = cl.array.to_device(there.adapter.queue, array)
+        np.testing.assert_array_equal((there @ moved).get(), A @ array)
+    by_twos = cl.array.to_device(there.adapter.queue, np.arange(480.0).reshape(120, 4))[::2, 1::2]
+    np.testing.assert_array_equal((there @ by_twos).get(), A @ np.arange(480.0).reshape(120, 4)[::2, 1::2])
     own = ow.asarray(x)
     assert own.memory.handle.int_ptr == x.base_data.int_ptr
     assert isinstance(there.values, cl.array.Array)

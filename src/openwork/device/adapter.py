@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import disk
 from ..errors import UnsupportedError
 from ..ir.loop import Grid, Kernel
 from ..storage.buffers import numpy_dtype
 
-__all__ = ["Adapter", "Argument", "Memory", "Program", "adapter_of", "is_device_name", "register"]
+__all__ = ["Adapter", "Argument", "Memory", "Program", "adapter_of", "code_of", "is_device_name", "register"]
 
 Array = np.ndarray[Any, Any]
 
@@ -110,6 +111,19 @@ class Adapter(ABC):
         if len(array):
             self.upload(memory.handle, np.ascontiguousarray(array, numpy_dtype(scalar)))
         return memory
+
+
+def code_of(driver: str, text: str, make: Callable[[], bytes]) -> bytes:
+    """The machine code of a kernel: from the disk where it was made before, else made and kept there.
+
+    driver : all that the code depends on beside its text
+    """
+    key = f"{driver}\n{text}"
+    entry = disk.read(key)
+    if entry is None:
+        entry = disk.Entry("device", (), make())
+        disk.write(key, entry)
+    return entry.code
 
 
 _MAKERS: dict[str, Callable[[], Adapter]] = {}

@@ -96,7 +96,7 @@ def _broadcast(name: str, op: str, tensors: list[DeviceTensor]) -> DeviceTensor:
     view = view._replace(shape=tuple(d.shape[k] for k in own), strides=tuple(view.strides[k] for k in own))
     product = Apply("mul", (Access("A", names), Access("B", dims)))
     values = sample(Assignment(Access("C", names), "+=", product), {"A": t, "B": view}, rule.scalar)
-    return t.with_values(values, 0)
+    return t.with_values(values, 0).asformat(rule.format)
 
 
 def _merged(op: str, a: DeviceTensor, b: DeviceTensor, rule: Result) -> DeviceTensor:

@@ -13,7 +13,8 @@ from ..codegen.engine import device_binary
 from ..errors import CompilerBug, SizeError, UnsupportedError
 from ..ir.loop import Buffer, Grid, Kernel
 from ..storage.buffers import itemsize, numpy_dtype, scalar_name
-from .adapter import Adapter, Argument, Memory
+from .adapter import Adapter, Argument, Memory, code_of
+from .kernels import each
 
 __all__ = ["OpenCL", "default_opencl", "opencl_of"]
 
@@ -43,7 +44,8 @@ class OpenCL(Adapter):
     def __init__(self, queue: Any) -> None:
         self.cl = _pyopencl()
         self.queue, self.context = queue, queue.context
-        self.hardware = queue.device
+        self.hardware = h = queue.device
+        self.driver = "\n".join((h.platform.name, h.platform.version, h.name, h.version, h.driver_version))
         il = getattr(self.hardware, "il_version", "")
         if "SPIR-V" not in il:
             raise UnsupportedError(
@@ -86,13 +88,20 @@ class OpenCL(Adapter):
         return out
 
     def compile(self, kernel: Kernel) -> Any:
-        row = DEVICES["opencl"]
-        binary = device_binary(emit_device(kernel, row), row.target)
+        row, cl = DEVICES["opencl"], self.cl
+        text = emit_device(kernel, row)
+
+        def built() -> bytes:
+            program = cl.Program(self.context, device_binary(text, row.target)).build(devices=[self.hardware])
+            binary: bytes = program.get_info(cl.program_info.BINARIES)[0]
+            return binary
+
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", self.cl.CompilerWarning)  # remarks of a build
-                return getattr(self.cl.Program(self.context, binary).build(), kernel.name)
-        except self.cl.Error as error:
+                warnings.simplefilter("ignore", cl.CompilerWarning)  # remarks of a build
+                code = code_of(self.driver, text, built)
+                return getattr(cl.Program(self.context, [self.hardware], [code]).build(), kernel.name)
+        except cl.Error as error:
             raise CompilerBug(f"OpenCL refuses the SPIR-V of kernel {kernel.name!r}: {error}") from error
 
     def launch(self, kernel: Kernel, code: Any, arguments: list[Argument], groups: int) -> None:
@@ -123,13 +132,25 @@ class OpenCL(Adapter):
         for event in a.events:
             event.wait()
         if not a.flags.c_contiguous:
-            a = a.copy(queue=self.queue)
+            return self.packed(a)
         memory = Memory(self, scalar_name(a.dtype), a.size, a.base_data)
         if not a.size or a.base_data.size % WORD or a.offset:
             memory = self.memory(a.size, memory.scalar)
             if a.size:
                 self.cl.enqueue_copy(self.queue, memory.handle, a.base_data, byte_count=a.nbytes, src_offset=a.offset)
         return memory
+
+    def packed(self, a: Any) -> Memory:
+        """A copy by rows of an array with strides."""
+        width, scalar = a.dtype.itemsize, scalar_name(a.dtype)
+        out, base = self.memory(a.size, scalar), Memory(self, scalar, a.base_data.size // width, a.base_data)
+        terms, step, numbers = [], 1, {}
+        for k in reversed(range(a.ndim)):
+            terms.append(f"t // below{k} % n{k} * by{k}")
+            numbers |= {f"below{k}": step, f"n{k}": a.shape[k], f"by{k}": a.strides[k] // width}
+            step *= a.shape[k]
+        each(self, a.size, f"y[t] = x[first + {' + '.join(terms)}]", {"y": out}, x=base, first=a.offset // width, **numbers)
+        return out
 
     def wrapped(self, memory: Memory, shape: tuple[int, ...]) -> Any:
         dtype = numpy_dtype(memory.scalar)

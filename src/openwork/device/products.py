@@ -169,7 +169,7 @@ def sddmm(mask: DeviceTensor, a: DeviceTensor, b: DeviceTensor) -> DeviceTensor:
     _check("sddmm", ("ij", "ik", "kj"), (mask, a, b))
     if not (a.format.is_dense and b.format.is_dense):
         raise refused("sddmm", (mask, a, b), "dense factors run there")
-    mask = summed(mask)
+    mask = mask if mask.format.is_unique else mask.coalesce()
     ones = Apply("pattern", (Access("M", ("i", "j")),))
     factors = Apply("mul", (Access("A", ("i", "k")), Access("B", ("k", "j"))))
     stmt = Assignment(Access("C", ("i", "j")), "+=", Apply("mul", (ones, factors)))
