@@ -30,6 +30,12 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
         for axis in (None, *range(min(rank, 3))):
             yield f"{op} {axis}", lambda A, op=op, axis=axis: getattr(ow, op)(A, axis=axis), ()
     yield "sum of A + 1", lambda A: ow.sum(A + 1, axis=0 if A.ndim else None), ()
+    if rank:
+        for op in ("softmax", "log_softmax", "logsumexp", "var", "std"):
+            for axis in range(min(rank, 2)):
+                yield f"{op} {axis}", lambda A, op=op, axis=axis: getattr(ow, op)(A, axis=axis), ()
+        yield "logsumexp of A + 1", lambda A: ow.logsumexp(A + 1, axis=None), ()
+        yield "var of A + 1", lambda A: ow.var(A + 1, axis=0, correction=1, keepdims=True), ()
     if rank > 1:
         yield "sum keepdims", lambda A: ow.sum(A, axis=0, keepdims=True), ()
     if rank in (1, 2):

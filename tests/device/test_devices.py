@@ -166,6 +166,40 @@ def test_a_planted_fault_is_found_where_kernels_run(what: str, monkeypatch: Any)
         vector.order_of([(x, 7)]) if name == "_COUNT" else vector.scan(x)
 
 
+def _solve(device: str, n: int) -> None:
+    """Conjugate gradients and triangular systems, on a device and on the host."""
+    rng = np.random.default_rng(0)
+    L = ow.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(n, n), format="dia")
+    b = rng.integers(1, 4, n).astype(float)
+    for M in (None, "jacobi"):
+        x, info = ow.linalg.cg(L.to(device), ow.asarray(b, device=device), M=M, rtol=1e-10)
+        assert info == 0
+        np.testing.assert_allclose(L @ x.to_numpy(), b, rtol=1e-8)
+    with pytest.warns(ow.errors.ConvergenceWarning, match="no convergence after 1 iterations"):
+        assert ow.linalg.cg(L.to(device), ow.asarray(b, device=device), maxiter=1)[1] == 1
+    array = np.where(rng.random((n, n)) < 0.3, rng.integers(1, 4, (n, n)), 0) + 9.0 * np.eye(n)
+    T = ow.asarray(array, format="csc")
+    for B, options in {0: (b, {}), 1: (np.stack([b, b + 1], 1), {"lower": False}), 2: (b, {"trans": "T"})}.values():
+        found = ow.linalg.solve_triangular(T.to(device), ow.asarray(B, device=device), **options)
+        np.testing.assert_allclose(found.to_numpy(), ow.linalg.solve_triangular(T, B, **options), rtol=1e-9)
+    array[2, 2] = 0
+    with pytest.raises(np.linalg.LinAlgError, match=r"element \(2, 2\) of the diagonal is 0"):
+        ow.linalg.solve_triangular(ow.asarray(array, format="csr", device=device), ow.asarray(b, device=device))
+
+
+def test_systems_are_solved_without_leaving_the_device() -> None:
+    _solve(HERE, 4)
+    A, b = ow.eye(3, format="csr", device=HERE), ow.asarray(np.ones(3), device=HERE)
+    for name, run in {
+        "gmres": lambda: ow.linalg.gmres(A, b),
+        "splu": lambda: ow.linalg.splu(A),
+        "inv": lambda: ow.linalg.inv(A),
+        "masked_tensor": lambda: ow.as_masked_tensor(A),
+    }.items():
+        with pytest.raises(UnsupportedError, match=rf"{name} on interpreter[\s\S]*i : dense, j : compressed"):
+            run()
+
+
 # -- OpenCL ---------------------------------------------------------------------------------------------------------
 
 
@@ -202,6 +236,12 @@ def test_every_format_is_assembled_on_opencl(rank: int, spec: str) -> None:
         for source in ("dense", "coo", "csr")[: 3 if rank == 2 else 2] if rank else (spec,):
             there = ow.asarray(array, device="opencl").asformat(ow.format(source, rank))
             same(there.asformat(ow.format(spec, rank)), tensor(array, spec), f"{source} to {spec}")
+
+
+@pytest.mark.opencl
+def test_systems_are_solved_on_opencl() -> None:
+    _opencl()
+    _solve("opencl", 60)
 
 
 @pytest.mark.opencl

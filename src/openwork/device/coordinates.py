@@ -24,7 +24,7 @@ from .statements import argument_of, operand_of, outer_of
 from .tensor import DeviceTensor
 from .vector import chosen, fill, gather
 
-__all__ = ["Elements", "count", "elements_of", "walk_of"]
+__all__ = ["Elements", "coordinates", "count", "elements_of", "has_gaps", "walk_of"]
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +82,7 @@ def coordinates(t: DeviceTensor, d: int) -> Memory:
     return out
 
 
-def _has_gaps(t: DeviceTensor) -> bool:
+def has_gaps(t: DeviceTensor) -> bool:
     """Whether a position may be of no element."""
     return t.format.is_padded or t.format.ragged(t.shape)
 
@@ -93,7 +93,7 @@ def elements_of(t: DeviceTensor, values: Memory | None = None) -> Elements:
     if not t.ndim:
         return Elements((), [], values)
     found = Elements(t.shape, [coordinates(t, d) for d in range(t.ndim)], values)
-    return found.at(chosen(_marks(found.coordinates[0]))) if _has_gaps(t) else found
+    return found.at(chosen(_marks(found.coordinates[0]))) if has_gaps(t) else found
 
 
 def _marks(x: Memory) -> Memory:

@@ -144,12 +144,13 @@ class OpenCL(Adapter):
         """A copy by rows of an array with strides."""
         width, scalar = a.dtype.itemsize, scalar_name(a.dtype)
         out, base = self.memory(a.size, scalar), Memory(self, scalar, a.base_data.size // width, a.base_data)
-        terms, step, numbers = [], 1, {}
+        terms, step, numbers = [], 1, {"first": a.offset // width}
         for k in reversed(range(a.ndim)):
             terms.append(f"t // below{k} % n{k} * by{k}")
             numbers |= {f"below{k}": step, f"n{k}": a.shape[k], f"by{k}": a.strides[k] // width}
             step *= a.shape[k]
-        each(self, a.size, f"y[t] = x[first + {' + '.join(terms)}]", {"y": out}, x=base, first=a.offset // width, **numbers)
+        text = f"y[t] = x[first + {' + '.join(terms)}]"
+        each(self, a.size, text, {"y": out}, x=base, **numbers)
         return out
 
     def wrapped(self, memory: Memory, shape: tuple[int, ...]) -> Any:

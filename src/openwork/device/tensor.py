@@ -49,8 +49,8 @@ class DeviceTensor:
     """
 
     __slots__ = (
-        "__weakref__", "adapter", "crd_buffers", "fill_value", "format", "memory", "outer", "pos_buffers", "positions",
-        "scalar", "shape", "stored",
+        "__weakref__", "adapter", "crd_buffers", "facts", "fill_value", "format", "memory", "outer", "pos_buffers",
+        "positions", "scalar", "shape", "stored",
     )  # fmt: skip
     __array_priority__ = PRIORITY
     __openwork_device__ = True
@@ -72,6 +72,8 @@ class DeviceTensor:
         self.outer = outer
         self.stored: int | None = None
         """the number of specified elements, once counted"""
+        self.facts: dict[Any, Any] = {}
+        """what follows from the structure and was computed, shared by tensors of it"""
 
     @property
     def device(self) -> str:
@@ -166,7 +168,7 @@ class DeviceTensor:
         out = DeviceTensor(
             self.shape, self.format, fill_value, self.pos_buffers, self.crd_buffers, memory, self.outer
         )  # fmt: skip
-        out.stored = self.stored
+        out.stored, out.facts = self.stored, self.facts
         return out
 
     def transpose(self, axes: Sequence[int] | None = None) -> DeviceTensor:
@@ -190,6 +192,10 @@ class DeviceTensor:
     @classmethod
     def __openwork_function__(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Functions of the namespace with a tensor of a device among their operands."""
+        return call(function.__name__, args, kwargs)
+
+    def __openwork_run__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Iterative methods whose operator is a tensor of a device."""
         return call(function.__name__, args, kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

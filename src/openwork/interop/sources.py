@@ -31,6 +31,7 @@ adopted = late("device.transfer", "adopted")
 __all__ = [
     "asarray",
     "is_sparse_source",
+    "refuse_device",
     "refuse_masked",
 ]
 
@@ -109,6 +110,17 @@ def asarray(
         is_there = target == t.format and target.explicit is None
         t = t if is_there else t.asformat(target, copy=False if copy is False else None)
     return t if device is None else t.to(device)
+
+
+def refuse_device(operation: str, *operands: Any) -> None:
+    """Raise UnsupportedError, by name, for a tensor on a device that has an adapter: what reads buffers on the host."""
+    for x in operands:
+        if _is_on_device(x):
+            device, format = getattr(x, "device", "opencl"), getattr(x, "format", "an array of pyopencl")
+            raise UnsupportedError(
+                f"{operation} on {device}\n  got: {format}"
+                "\n  supported: what docs/devices.md lists\n  help: to('cpu') moves a tensor to the host"
+            )
 
 
 def _is_on_device(obj: Any) -> bool:

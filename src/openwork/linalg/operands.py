@@ -14,7 +14,7 @@ from ..compiler.coiterate.merge_formats import with_bitmap
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.layouts import sparse_coo_tensor
-from ..interop.sources import asarray
+from ..interop.sources import asarray, refuse_device
 from ..ops.indexing.taking import prune
 from ..reals import real
 from ..runtime.layouts import layout_of
@@ -104,6 +104,7 @@ def options_of(name: str, options: dict[str, Any], operands: int = 2) -> dict[st
 
 def matrix(a: Any, operation: str) -> Tensor:
     """`a` as a Tensor of rank 2 or more, its unspecified elements zero."""
+    refuse_device(operation, a)
     t = a if isinstance(a, Tensor) else asarray(a)
     if t.ndim < 2:
         raise ShapeError(f"{operation}: expected a matrix; got shape {t.shape}\n  help: a vector is v[None, :] as one")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..compiler.coiterate.merge_formats import with_bitmap
 from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
-from ..interop.sources import asarray
+from ..interop.sources import asarray, refuse_device
 from ..ops.indexing.taking import sparse_mask, values_at
 from ..runtime.conversion.remap import canonical
 from ..runtime.gradient_hook import tracked
@@ -92,6 +92,7 @@ def _detached(data: Any) -> Any:
 
 
 def _made(data: Any, mask: Any) -> MaskedTensor:
+    refuse_device("masked_tensor", data, mask)
     if mask is None:
         return _alone(data)
     if isinstance(data, MaskedTensor | np.ma.MaskedArray) or _is_torch_masked(data):
