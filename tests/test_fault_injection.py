@@ -166,7 +166,7 @@ def test_every_allocation_of_an_operation(name: str) -> None:
     def forget() -> None:
         for x in given.values():
             if isinstance(x, ow.Tensor):
-                x._storage._plans = x._storage._structure = None
+                x._storage._facts = x._storage._structure = None
 
     points = tried(OPERATIONS[name], given, forget)
     assert points > 0 or name == "print"

@@ -105,7 +105,7 @@ def imported(tree: ast.AST, module: list[str], is_package: bool) -> list[tuple[i
 
 FOLDERS = {
     "io": ("shared", "text", "containers", "binary", "files", "out_of_core"),
-    "torch": ("gradients", "prepared", "dense_gradient", "functions", "compiled"),
+    "torch": ("gradients", "dense_gradient", "functions", "compiled"),
 }
 """Packages whose folders are in layers as well."""
 

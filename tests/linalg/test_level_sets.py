@@ -37,7 +37,7 @@ def matrix(dtype: str = "float64") -> np.ndarray[Any, Any]:
 
 
 def schedules(t: ow.Tensor) -> list[Schedule]:
-    trials = [x for x in t._storage.plans.facts.values() if isinstance(x, Trial)]
+    trials = [x for x in t._storage.facts.values() if isinstance(x, Trial)]
     return [x.schedule for x in trials if x.schedule is not None]
 
 

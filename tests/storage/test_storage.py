@@ -168,7 +168,7 @@ def test_storages_over_values_of_their_own(like: str) -> None:
     if like == "torch":
         pytest.importorskip("torch")
     s = ow.asarray(np.diag([1.0, 2, 3]), format="csr", like=like)._storage
-    assert s.plans is not None
+    assert s.facts is not None
     values = buffers.zeros(3, "f64", s.values)
     fresh = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, s.crd, s.values)
     for source in (s, fresh, fresh.adopted()):

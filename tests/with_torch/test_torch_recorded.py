@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ torch = pytest.importorskip("torch")
 
 import openwork as ow  # noqa: E402
 from openwork.storage.specified import coordinates  # noqa: E402
-from openwork.torch.prepared import spgemm as prepared_spgemm  # noqa: E402
 
 RNG = np.random.default_rng(3)
 X, Y = (np.where(RNG.random((7, 7)) < 0.4, RNG.random((7, 7)) + 0.5, 0.0) for _ in range(2))
@@ -103,14 +103,39 @@ def test_products_of_huge_extents() -> None:
         assert (first.tolist(), second.tolist()) == ([3.0, 30.0], [21.0, 0.0])
 
 
-def test_products_of_many_terms_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared_spgemm, "KEPT", 10)
-    for rows, are_kept in ((1, True), (2, False)):  # 10 and 20 products
-        a, b = (ow.asarray(torch.ones(s), format="csr").requires_grad_() for s in ((rows, 5), (5, 2)))
-        for _ in range(3):
-            torch.testing.assert_close((a @ b).to_dense(), torch.full((rows, 2), 5.0))
-        kept = [x for x in a._storage.plans.contractions.values() if isinstance(x, prepared_spgemm._Products)]
-        assert len(kept) == are_kept
+@pytest.mark.parametrize("index", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex128])
+@pytest.mark.parametrize("size", [(4, 5, 6), (40, 300, 1), (300, 90, 120), (1, 1, 1), (3, 0, 4)])
+def test_gradients_of_matrix_products(size: tuple[int, int, int], dtype: torch.dtype, index: torch.dtype) -> None:
+    """By one walk of the terms; of either factor alone, of both, and once more."""
+    m, k, n = size
+    x, y = (torch.randn(s, dtype=dtype) * (torch.rand(s) < 0.3) / 10 for s in ((m, k), (k, n)))
+    weights = torch.randn(m, n, dtype=dtype)
+    close = partial(torch.testing.assert_close, **({"rtol": 1e-3, "atol": 1e-4} if dtype == torch.float32 else {}))
+    for recorded in ((True, True), (True, False), (False, True)):
+        tensors, dense, inputs, wanted_inputs, at = [], [], [], [], []
+        for z, is_recorded in zip((x, y), recorded, strict=True):
+            t = ow.asarray(z, format="csr")
+            t = ow.sparse_csr_tensor(t.pos(1).to(index), t.crd(1).to(index), t.values, t.shape)
+            tensors.append(t.requires_grad_(is_recorded))
+            dense.append(z.clone().requires_grad_(is_recorded))
+            if is_recorded:
+                inputs.append(t.values)
+                wanted_inputs.append(dense[-1])
+                at.append(tuple(t.detach().asformat("coo").indices().long()))
+        product, wanted = dense_of(tensors[0] @ tensors[1]), dense[0] @ dense[1]
+        close(product, wanted)
+        loss, wanted_loss = ((w * weights).abs().pow(2).sum() for w in (product, wanted))
+        plain = torch.autograd.grad(loss, inputs, retain_graph=True)
+        found = torch.autograd.grad(loss, inputs, create_graph=True)
+        expected = torch.autograd.grad(wanted_loss, wanted_inputs, create_graph=True)
+        expected = tuple(e[i] for e, i in zip(expected, at, strict=True))
+        again = torch.autograd.grad(sum(g.abs().pow(2).sum() for g in found), inputs)
+        wanted_again = torch.autograd.grad(sum(e.abs().pow(2).sum() for e in expected), wanted_inputs)
+        for p, g, e, h, w, i in zip(plain, found, expected, again, wanted_again, at, strict=True):
+            close(p, e)
+            close(g, e)
+            close(h, w[i])
 
 
 @pytest.mark.parametrize("name", ["a + b", "a * b", "a @ b"])

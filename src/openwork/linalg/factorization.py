@@ -254,7 +254,7 @@ class Factorization(InverseOperator):
 
     def _symbolic(self, match: Array | None, ordering: Any) -> Symbolic:
         """The symbolic phase, kept with the structure of the tensor where rows are not exchanged."""
-        facts, key = self._tensor._storage.plans.facts, ("symbolic phase", self._rows.turned, ordering)
+        facts, key = self._tensor._storage.facts, ("symbolic phase", self._rows.turned, ordering)
         if match is not None or not isinstance(ordering, str):
             return symbolic_phase(self._rows, match, ordering)
         found: Symbolic | None = facts.get(key)

@@ -67,7 +67,7 @@ class LeastSquares(InverseOperator):
         rows, columns = self._rows, min(self.shape)
         if not isinstance(ordering, str):
             return analysed(rows.graph, columns, ordering)
-        facts, key = self._tensor._storage.plans.facts, ("rows of QR", ordering)
+        facts, key = self._tensor._storage.facts, ("rows of QR", ordering)
         found: RowPlan | None = facts.get(key)
         if found is None:
             found = analysed(rows.graph, columns, ordering)

@@ -90,7 +90,7 @@ def trial_of(t: Tensor, lower: bool, m: int) -> Trial | None:
     crd = t.crd(1)
     if threads < 2 or crd is None or len(crd) * m < 2 * WIDE:
         return None
-    facts, key = t._storage.plans.facts, ("level sets", lower, m, threads)
+    facts, key = t._storage.facts, ("level sets", lower, m, threads)
     known_trial: Trial | None = facts.get(key)
     if known_trial is None:
         known_trial = Trial()

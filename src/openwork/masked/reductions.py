@@ -137,11 +137,11 @@ def counts(s: Storage, axes: tuple[int, ...], exact: bool = True) -> Array:
         n = int(np.count_nonzero(bit_array)) if exact else int(bit_array.any())
         return as_array(np.asarray(n, np.int64), like=s.values)
     key = ("counts", axes)
-    result: Array | None = s.plans.facts.get(key)
+    result: Array | None = s.facts.get(key)
     if result is None:
         result = _counted(s, axes)
         if not forms.has_bits(s.format):
-            keep(s.plans.facts, key, result)
+            keep(s.facts, key, result)
     return result
 
 

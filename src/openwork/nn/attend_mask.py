@@ -33,7 +33,7 @@ def rows_of(mask: Tensor, lead: tuple[int, ...], is_causal: bool) -> Rows:
     is_there = len(s.shape) == 2 and block is not None and isinstance(s.pos[1], torch.Tensor)
     if is_there and not is_causal and s.shape[0] % block[0] == 0 and s.shape[1] % block[1] == 0:  # type: ignore[index]
         return s.pos[1], s.crd[1], block  # type: ignore[return-value]
-    facts, key = s.plans.facts, ("attention", lead if len(s.shape) > 2 else (), is_causal)
+    facts, key = s.facts, ("attention", lead if len(s.shape) > 2 else (), is_causal)
     if key not in facts:
         every = rows_of(mask, lead, False) if is_causal else _converted(mask, lead)
         keep_fact(facts, key, _lower(*every, s.shape[-2]) if is_causal else every)
@@ -47,7 +47,7 @@ def _seen(mask: Tensor) -> Tensor:
     values = s.values
     if s.scalar != "bool":
         return mask
-    facts, now = s.plans.facts, version(values) if isinstance(values, torch.Tensor) else None
+    facts, now = s.facts, version(values) if isinstance(values, torch.Tensor) else None
     known = facts.get("attention sees")
     if known is not None and known[0]() is values and known[1] == now is not None:
         return mask if known[2] is None else known[2]

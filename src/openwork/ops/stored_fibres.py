@@ -223,7 +223,7 @@ def sparse_reduction(
     if (target is None and len(axes) > t.ndim - 2) or t.format.is_dense or t.device != "cpu":
         return None
     s, key = t._storage, ("fibres", axes, keepdims, several, target)
-    known: _Places | None = s.plans.reductions.get(key)
+    known: _Places | None = s.facts.get(key)
     if known is not None and known.rows is not None and known.structure.watch.holds() and not trace.steps:
         return SparseReduction(Storage.over(known.rows, s.scalar, s.fill_value, s.values), known)
     kept = [d for d in range(t.ndim) if d not in axes]
@@ -245,7 +245,7 @@ def sparse_reduction(
         structure = Structure(structure.shape, structure.format, structure.pos, crd_kept)
     known = _Places(rows, crd, extents, places, target, structure, over)
     if keeps:
-        keep(s.plans.reductions, key, known)
+        keep(s.facts, key, known)
     return SparseReduction(fibres.rows, known)
 
 

@@ -30,7 +30,7 @@ from .iso import alive, is_iso, repeated
 from .recorded import with_memory
 from .scalars import python_scalar
 from .specified import count
-from .structure import Plans, Structure, keep
+from .structure import Structure, keep
 from .watch import Seen, adopted, bare_alias, refuse_resized, seen
 
 __all__ = ["LARGEST", "Storage", "check_extents", "unpickled"]
@@ -72,7 +72,7 @@ class Storage:
     crd: tuple[Array | None, ...]
     values: Array
     _structure: Structure | None = field(repr=False)
-    _plans: Plans | None = field(repr=False)
+    _facts: dict[Any, Any] | None = field(repr=False)
     _addresses: tuple[int, ...] | None = field(repr=False)
     _signature: int | None = field(repr=False)
     _kind: tuple[int, Any] | None = field(repr=False)
@@ -98,7 +98,7 @@ class Storage:
         self.pos = pos
         self.crd = crd
         self.values = values
-        self._plans = self._addresses = self._signature = self._kind = self._seen = self._transposes = None
+        self._facts = self._addresses = self._signature = self._kind = self._seen = self._transposes = None
         self._structure = None
         if type(values) is not np.ndarray and not format.is_dense:
             self._structure = Structure(shape, format, pos, crd)
@@ -198,11 +198,11 @@ class Storage:
         return self._structure is None or self._structure.type_parts is None
 
     @property
-    def plans(self) -> Plans:
-        """Prepared calls for storages of this structure and kind of values."""
-        if self._plans is None:
-            self._plans = self.structure.plans(self.kind)
-        return self._plans
+    def facts(self) -> dict[Any, Any]:
+        """What was found out of storages of this structure and kind of values, by name; `structure.keep` adds to it."""
+        if self._facts is None:
+            self._facts = self.structure.facts(self.kind)
+        return self._facts
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -275,7 +275,7 @@ class Storage:
         out: Storage = object.__new__(Storage)  # the extents of a structure are no larger than they may be
         out.shape, out.format, out.scalar, out.fill_value = structure.shape, structure.format, scalar, fill_value
         out.pos, out.crd, out.values, out._structure = structure.pos, structure.crd, values, structure
-        out._plans = out._addresses = out._signature = out._kind = out._seen = out._transposes = None
+        out._facts = out._addresses = out._signature = out._kind = out._seen = out._transposes = None
         return out
 
     @staticmethod
@@ -288,7 +288,7 @@ class Storage:
         out: Storage = object.__new__(Storage)
         out.shape, out.format, out.scalar, out.fill_value = self.shape, self.format, self.scalar, self.fill_value
         out.pos, out.crd, out.values, out._structure = self.pos, self.crd, values, self._structure or self.structure
-        out._plans, out._signature, out._kind = self._plans, self._signature, self._kind
+        out._facts, out._signature, out._kind = self._facts, self._signature, self._kind
         out._seen = out._addresses = out._transposes = None
         return out
 
@@ -328,7 +328,7 @@ class Storage:
         if numpy and type(self.values) is np.ndarray and scalar == self.scalar:
             out._signature = self._signature
             if fill_value is None:
-                out._kind, out._plans = self._kind, self._plans
+                out._kind, out._facts = self._kind, self._facts
         return out
 
 

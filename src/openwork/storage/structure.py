@@ -1,7 +1,7 @@
-"""Shape, format, pos and crd -> a tensor's structure, with what follows from it and the calls prepared for it.
+"""Shape, format, pos and crd -> a tensor's structure, with what was found out of it.
 
-Tensors that differ in their values alone share one `Structure`, as `A` and `A * 2` do, so that calls prepared for one
-of them, such as its products, serve all.
+Tensors that differ in their values alone share one `Structure`, as `A` and `A * 2` do, so that the symbolic phase of a
+factorization, or the ranges of a large product, of one of them serve all.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..format.cached import cached
 from ..format.format import Format
@@ -17,44 +17,14 @@ from . import sizes
 from .buffers import Array
 from .watch import Watch, unkept, watch
 
-__all__ = ["Plans", "Structure", "keep"]
+__all__ = ["Structure", "keep"]
 
 LIMIT = 64
 """The most entries of a slot; the oldest is dropped first."""
 KINDS = 8
-"""The number of kinds of values (type, fill value) for which a structure keeps plans at a time."""
+"""The number of kinds of values (type, fill value) for which a structure keeps facts at a time."""
 
 _numbers = itertools.count()
-
-
-class Plans:
-    """Prepared calls for storages of one structure, scalar type, library and fill value; a slot for each kind of call.
-
-    contractions : products with a sparse matrix, by the number of its plans
-    reductions : launches whose one dense operand is their result, by operator, axes and type
-    facts : counts and properties, by name
-
-    number : is never given again, so that a key of another structure's slot is this one's for ever, and keeps nothing
-        alive
-    """
-
-    __slots__ = ("contractions", "facts", "number", "reductions")
-    contractions: dict[Hashable, Any]
-    reductions: dict[Hashable, Any]
-    facts: dict[Hashable, Any]
-
-    def __init__(self) -> None:
-        self.number = next(_numbers)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> dict[Hashable, Any]:
-            """A slot that is used for the first time: most tensors use one or two."""
-            if name not in Plans.__slots__:
-                raise AttributeError(name)
-            slot: dict[Hashable, Any] = {}
-            setattr(self, name, slot)
-            return slot
 
 
 def keep(slot: dict[Any, Any], key: Hashable, value: Any, limit: int = LIMIT) -> None:
@@ -75,8 +45,8 @@ class Structure:
 
     __slots__ = (
         "__weakref__",
+        "_facts",
         "_origin",
-        "_plans",
         "_transposes",
         "_watch",
         "crd",
@@ -107,7 +77,8 @@ class Structure:
         """what was inspected for this structure, by statement and the shapes of the other operands"""
         self.packed: dict[int, Array] = {}
         """the last level's coordinates as words, by its number, shared with transposes"""
-        self._plans: dict[Any, Plans] = {}
+        self._facts: dict[Any, dict[Hashable, Any]] = {}
+        """what follows from it with values of a kind, see `facts`"""
         self.type_parts: tuple[Hashable, ...] | None = None
         """format, dtypes of buffers and whether the shape is ragged, once a type was asked for"""
         self.number = next(_numbers)
@@ -137,13 +108,16 @@ class Structure:
             self.position_counts = sizes.positions(self.format, self.shape, self.crd)
         return self.position_counts
 
-    def plans(self, kind: Any) -> Plans:
-        """The prepared calls for values of one kind, see `Storage.kind`."""
-        plans = self._plans.get(kind)
-        if plans is None:
-            plans = Plans()
-            keep(self._plans, kind, plans, KINDS)
-        return plans
+    def facts(self, kind: Any) -> dict[Hashable, Any]:
+        """Counts, places and other things that follow from the structure with values of one kind, by name.
+
+        kind : see `Storage.kind`
+        """
+        found = self._facts.get(kind)
+        if found is None:
+            found = {}
+            keep(self._facts, kind, found, KINDS)
+        return found
 
     def typed(self) -> tuple[Hashable, ...]:
         """What the structure adds to the type of an operand: format, dtypes of buffers, whether the shape is ragged."""

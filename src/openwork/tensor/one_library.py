@@ -68,7 +68,7 @@ def storage_over_torch(s: Storage, like: Any) -> Storage:
         return s
     if not like.is_cpu:
         return s.mapped(lambda b: as_array(b, like=like))
-    facts = s.plans.facts
+    facts = s.facts
     made: Storage | None = facts.get("over torch")
     if made is None:
         made = s.mapped(lambda b: as_array(b, like=like))

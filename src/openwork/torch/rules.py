@@ -26,7 +26,6 @@ from .gradients import (
     solvers,
     sparse_layouts,
 )
-from .prepared import spgemm as prepared_spgemm
 
 __all__ = ["RULES"]
 
@@ -57,15 +56,14 @@ RULES: dict[str, Callable[..., Any]] = {
     "index": permutation.index,
     "index_selection": permutation.index_selection,
     "concat": permutation.concat,
-    "keep_spgemm": prepared_spgemm.keep_spgemm,
     "masked": products.masked,
     "on_structure": leaves.on_structure,
     "on_values": permutation.on_values,
     "over_torch": nary.operands_over_torch,
     "pair": products.pair,
     "place_blocks": permutation.place_blocks,
-    "prepared_spgemm": prepared_spgemm.prepared_spgemm,
     "prune": permutation.prune,
+    "small_product": products.small_product,
     "row_softmax": row_softmax.row_softmax,
     "run_merge": merges.run_merge,
     "sample": single_operand.sample,

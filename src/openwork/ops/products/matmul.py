@@ -15,7 +15,6 @@ from ...late import late
 from ...runtime.contract import contract
 from ...runtime.contraction.small_product import small_product
 from ...runtime.duplicates import summed
-from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import operation
 from ...runtime.outer_ranges import STEP
 from ...runtime.promote import promote
@@ -79,14 +78,9 @@ def matmul(a: Any, b: Any, /, *, out: Any = None) -> Any:
     a, b = adopted(a, b)
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     if both and len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0]:
-        recorded = is_torch(a._raw_storage.values) and tracked((a._raw_storage.values, b._raw_storage.values))
-        prepared_result = (rule("prepared_spgemm") if recorded else small_product)(a._storage, b._storage)
-        if prepared_result is not None:
-            return Tensor._from_storage(prepared_result)
-        if recorded and not (a.format.is_dense or b.format.is_dense):
-            product = sparse_matmul(a, b)
-            rule("keep_spgemm")(a._storage, b._storage, product._storage)
-            return product
+        small = small_product(a._storage, b._storage)
+        if small is not None:
+            return Tensor._from_storage(small)
     a = a if type(a) is np.ndarray else sparse_or_array(a)
     b = b if type(b) is np.ndarray else sparse_or_array(b)
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):

@@ -26,11 +26,11 @@ def drivers_of(
 
 def _counts(s: Storage) -> tuple[int, ...]:
     """Upper bounds of the coordinates of each level that have elements below."""
-    known_counts: tuple[int, ...] | None = s.plans.facts.get("counts")
+    known_counts: tuple[int, ...] | None = s.facts.get("counts")
     if known_counts is None:
         counts = list(s.positions)
         for k in range(len(counts) - 2, -1, -1):
             if s.format.levels[k].format.functions.iterate is Iterate.COORDINATE:
                 counts[k] = min(counts[k], counts[k + 1])
-        known_counts = s.plans.facts["counts"] = tuple(counts)
+        known_counts = s.facts["counts"] = tuple(counts)
     return known_counts

@@ -20,6 +20,7 @@ from ...storage.buffers import address, as_array, is_unrecorded, length, numpy_d
 from ...storage.storage import Storage
 from .. import trace
 from ..conversion.convert import convert
+from ..gradient_hook import rule, tracked
 from ..launch import OneLaunch
 from ..moves import LITTLE
 from ..program import memory_of
@@ -100,9 +101,9 @@ _PRODUCTS: PlanCache[Any, _Way] = PlanCache("small sparse products", 1 << 12)
 
 def small_product(s: Storage, t: Storage) -> Storage | None:
     """The product of two matrices whose shapes agree, both CSR or one of them, or both CSC; None for large ones, of two
-    libraries, and where torch records or transforms an operand."""
+    libraries, and inside transforms of torch."""
     if type(s.values) is not np.ndarray and not (is_unrecorded(s.values) and is_unrecorded(t.values)):
-        return None
+        return rule("small_product")(s, t) if tracked((s.values, t.values)) else None
     if len(s.shape) != 2 or len(t.shape) != 2 or not 0 < s.shape[0] <= ROWS or s.fill_value or t.fill_value:
         return None
     key = s._signature or s.signature, t._signature or t.signature, s.shape, t.shape

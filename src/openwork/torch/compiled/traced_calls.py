@@ -104,7 +104,7 @@ def tensor(s: tuple[Any, ...], scalar: str, fill: Any, values: torch.Tensor) -> 
     storage = object.__new__(Storage)
     storage.format, storage.shape, storage.pos, storage.crd = format, shape, tuple(pos), tuple(crd)
     storage.scalar, storage.fill_value, storage.values = scalar, fill, values
-    storage._structure = storage._plans = storage._addresses = storage._signature = storage._kind = None
+    storage._structure = storage._facts = storage._addresses = storage._signature = storage._kind = None
     storage._seen = storage._transposes = None
     result: Tensor = object.__new__(Tensor)
     result._raw_storage = storage

@@ -109,11 +109,11 @@ def element_mask(s: Storage) -> torch.Tensor | None:
     count = length(s.values)
     if s.nse == count:
         return None
-    result: torch.Tensor | None = s.plans.facts.get("present")
+    result: torch.Tensor | None = s.facts.get("present")
     if result is None:
         result = torch.zeros(count, dtype=torch.bool)
         result[torch.from_numpy(coordinates(s)[1])] = True
-        keep(s.plans.facts, "present", result)
+        keep(s.facts, "present", result)
     return result
 
 

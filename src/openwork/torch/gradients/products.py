@@ -14,14 +14,18 @@ from typing import Any
 
 import torch
 
+from ...codegen import cache as kernels
 from ...compiler.semiring import Semiring
 from ...errors import UnsupportedError
 from ...format.named import coo
 from ...ops.indexing.taking import values_at
 from ...runtime.contraction import sparse as contraction
+from ...runtime.contraction.matricize import CSR
+from ...runtime.contraction.small_product import small_product as unrecorded_product
 from ...runtime.contraction.sparse import Term
+from ...runtime.program import memory_of
 from ...runtime.semirings import semiring as semiring_of
-from ...storage.buffers import as_array, length
+from ...storage.buffers import as_array, length, scalar_of
 from ...storage.recorded import is_dual, is_recorded, is_transformed, outside, structure_of
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
@@ -39,7 +43,7 @@ from .pointwise import DIFFERENTIABLE, with_gradient_of
 from .semirings import by_products
 from .single_operand import _conjugate, _like
 
-__all__ = ["alone", "masked", "pair"]
+__all__ = ["alone", "masked", "pair", "small_product"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +83,86 @@ class _Product(Rule):
         return torch.stack(parts).sum(0)
 
 
-def _product(at: _Structures, x: torch.Tensor, y: torch.Tensor, values: torch.Tensor | None = None) -> torch.Tensor:
+LONG_TERMS = 8
+"""Terms of a product for each of its elements, about, which say whether a walk of them may be interrupted."""
+_GRADIENTS = """
+def gradients(
+    apos: P[const], acrd: P[const], a: T[const], bpos: P[const], bcrd: P[const], b: T[const],
+    cpos: Q[const], ccrd: Q[const], g: T[const], da: T[mut], db: T[mut], rows: i64, columns: i64,
+):
+    place: i64[columns] = empty
+    for i in range(0, rows):
+        for p in range(cpos[i], cpos[i + 1]):
+            place[ccrd[p]] = p
+        for q in range(apos[i], apos[i + 1]):
+            j = acrd[q]
+            x = a[q]
+            total: T = 0
+            for r in range(bpos[j], bpos[j + 1]):
+                y = g[place[bcrd[r]]]
+                total += y * b[r]
+                db[r] += y * x
+            da[q] = total
+"""
+
+
+class _MatrixProduct(_Product):
+    """A product of two CSR matrices of one type, at every element that it has: both gradients by one walk of its terms.
+
+    That is on one thread, since terms of several rows are added to one gradient.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def suits(cls, at: _Structures) -> bool:
+        """Whether a product is of such matrices."""
+        x, y, out = at.x, at.y, at.out
+        if len(out.letters) != 2 or (x.letters, y.letters[1:]) != (out.letters[0] + y.letters[:1], out.letters[1]):
+            return False
+        terms = [t.storage for t in (x, y, out)]
+        if any(s.format != CSR or s.scalar != terms[0].scalar for s in terms):
+            return False
+        return len({scalar_of(b) for s in terms[:2] for b in (s.pos[1], s.crd[1]) if b is not None}) == 1
+
+    def gradients(self, saved: Sequence[Any], grad: Any, needed: Sequence[bool]) -> Sequence[torch.Tensor | None]:
+        x, y = saved
+        if any(is_recorded(v) for v in (x, y, grad)):
+            return super().gradients(saved, grad, needed)
+        a, b, c = (t.storage for t in (self.at.x, self.at.y, self.at.out))
+        first, second = torch.empty_like(x), torch.zeros_like(y)
+        buffers = (
+            a.pos[1], a.crd[1], _conjugate(x), b.pos[1], b.crd[1], _conjugate(y), c.pos[1], c.crd[1],
+            grad.contiguous(), first, second,
+        )  # fmt: skip
+        edges, result_edges = scalar_of(b.crd[1]), scalar_of(c.crd[1])
+        kernel = kernels.of_text(_GRADIENTS, P=edges, Q=result_edges, T=a.scalar)
+        kernel.run_sized(LONG_TERMS * length(c.values), kernel.pack([*memory_of(buffers), *c.shape]))
+        return first if needed[0] else None, second if needed[1] else None
+
+
+def small_product(s: Storage, t: Storage) -> Storage | None:
+    """The rule of `runtime.contraction.small_product`."""
+    values = s.values, t.values
+    if s.library != t.library or any(is_dual(v) or is_transformed(v) for v in values):
+        return None
+    x, y = structure_of(s), structure_of(t)
+    with outside():
+        result = unrecorded_product(x, y)
+    if result is None or result.scalar not in DIFFERENTIABLE:
+        return None
+    at = _Structures(Term("ij", x), Term("jk", y), Term("ik", result))
+    rule = _MatrixProduct if _MatrixProduct.suits(at) else _Product
+    return result.with_values(apply_rule(rule(at, result.values), *values))
+
+
+def _product(
+    at: _Structures, x: torch.Tensor, y: torch.Tensor, values: torch.Tensor | None = None, is_whole: bool = False
+) -> torch.Tensor:
+    """The values of a product at the elements of a structure. is_whole : whether these are all that it has"""
     if is_recorded(x) or is_recorded(y):
-        result: torch.Tensor = apply_rule(_Product(at, values), x, y)
+        rule = _MatrixProduct if is_whole and _MatrixProduct.suits(at) else _Product
+        result: torch.Tensor = apply_rule(rule(at, values), x, y)
         return result
     return _run(at, x, y)
 
@@ -121,11 +202,12 @@ def _all_stored(t: Term) -> Term:
         return Term(t.letters, convert(s, coo(len(s.shape))))
 
 
-def _with_gradient(x: Term, y: Term, result: Term) -> Term:
+def _with_gradient(x: Term, y: Term, result: Term, is_whole: bool = False) -> Term:
     s = result.storage
     values = [x.storage.values, y.storage.values]
     value = None if any(is_dual(v) or is_transformed(v) for v in values) else s.values
-    values_recorded = _product(_Structures(_structure_term(x), _structure_term(y), result), values[0], values[1], value)
+    at = _Structures(_structure_term(x), _structure_term(y), result)
+    values_recorded = _product(at, values[0], values[1], value, is_whole)
     return Term(result.letters, s.with_values(values_recorded))
 
 
@@ -160,7 +242,7 @@ def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = Non
     if semiring.name != "plus_times":
         return _over_semiring(x, y, _pair(_structure_term(x), _structure_term(y), out, semiring, mask), semiring)
     x, y = (contraction.alone(t, out + other.letters, semiring) for t, other in ((x, y), (y, x)))
-    return _with_gradient(x, y, _pair(_structure_term(x), _structure_term(y), out, semiring, mask))
+    return _with_gradient(x, y, _pair(_structure_term(x), _structure_term(y), out, semiring, mask), mask is None)
 
 
 def masked(x: Term, y: Term, mask: Term, semiring: Semiring, complement: bool) -> Term:
