@@ -67,17 +67,35 @@ def test_what_a_call_gives(expression: str, kind: str, names: dict[str, Any]) ->
     assert type(eval(expression, names)).__name__ == kind
 
 
+MISSPELT = (
+    'A.asfromat("csr")', "A.asformat(3)", "A.sum(axs=0)", 'ow.asarray(x, fromat="csr")', "ow.asarray(x, format=3)",
+    'ow.read("f.mtx", fromat="csr")', 'ow.read("f.mtx").asfromat("csr")', 'ow.write("f.mtx", A, symetry="general")',
+    'ow.einsum("ij,jk->ik", A, A, fromat="csr")', 'ow.einsum("ij,jk->ik", A, A).asfromat("csr")',
+    "ow.linalg.cg(A, x, rtoll=1e-5)", "ow.linalg.gmres(A, x, restrat=20)", "ow.linalg.eigsh(A, 1, witch='LM')",
+    "ow.random((2, 2), 0.5, format=3)", 'ow.eye(3, fromat="csr")', "M.filled(vale=0)", "ow.graph.pagerank(A, dampng=0.9)",
+)  # fmt: skip
+"""What a checker refuses: a name, a keyword, or a value that is not there."""
+
+
+def mypy(folder: Path, lines: list[str]) -> str:
+    """What mypy prints of a program."""
+    (folder / "program.py").write_text("\n".join(lines) + "\n")
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file=", "--strict", "--ignore-missing-imports", "--follow-imports=silent", "program.py"],
+        cwd=folder, env={"MYPYPATH": str(PACKAGE.parent), "PATH": ""}, capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+
+
 @pytest.mark.slow
 def test_what_mypy_reads(tmp_path: Path) -> None:
-    lines = [*SETUP.strip().splitlines(), *(f"reveal_type({expression})" for expression, _ in CASES)]
+    setup = SETUP.strip().splitlines()
+    lines = [*setup, *(f"reveal_type({expression})" for expression, _ in CASES)]
     lines += ["B = A", "B += A", "reveal_type(B)", "def f(t: ow.Tensor) -> ow.Lazy: return ow.lazy(t) @ t"]
-    (tmp_path / "revealed.py").write_text("\n".join(lines) + "\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file=", "--strict", "--ignore-missing-imports", "--follow-imports=silent", "revealed.py"],
-        cwd=tmp_path, env={"MYPYPATH": str(PACKAGE.parent), "PATH": ""}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "error:" not in done.stdout, done.stdout
-    revealed = re.findall(r'Revealed type is "([^"]*)"', done.stdout)
+    start = len(lines) + 1
+    found = mypy(tmp_path, [*lines, *MISSPELT])
+    errors = {int(line) for line in re.findall(r"^program\.py:(\d+): error:", found, re.MULTILINE)}
+    assert errors == set(range(start, start + len(MISSPELT))), found
+    revealed = re.findall(r'Revealed type is "([^"]*)"', found)
     assert len(revealed) == len(CASES) + 1
     found = {expression: text for (expression, _), text in zip(CASES, revealed, strict=False)}
     wrong = {e: found[e] for e, kind in CASES if not re.search(rf"\.{kind}\b", found[e])}

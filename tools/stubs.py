@@ -23,8 +23,8 @@ ALIASES = {"Axis": "int | Sequence[int] | None"}
 NUMBER = "bool | int | float | complex | np.generic[Any]"
 ARRAY = "np.ndarray[Any, Any]"
 KNOWN = {
-    "Any", "Callable", "Mapping", "None", "Sequence", "Tensor", "TopK", "UniqueAll", "UniqueCounts", "UniqueInverse",
-    "bool", "complex", "float", "int", "list", "np", "object", "str", "tuple",
+    "Any", "Callable", "Format", "Mapping", "None", "Semiring", "Sequence", "Tensor", "TopK", "UniqueAll",
+    "UniqueCounts", "UniqueInverse", "bool", "complex", "float", "int", "list", "np", "object", "str", "tuple",
 }  # fmt: skip
 MADE = "# Made by `python tools/operations.py` from the blocks of operations; change those.\n"
 
@@ -213,8 +213,10 @@ def methods(all_: list[Operation]) -> str:
         "",
         "import numpy as np",
         "",
+        "from ..format.format import Format",
         "from ..masked.tensor import MaskedTensor",
         "from ..ops.reductions.order_statistics import TopK",
+        "from ..runtime.semirings import Semiring",
         "from .lazy import Lazy",
         "from .tensor import Tensor",
         "",

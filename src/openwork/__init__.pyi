@@ -98,7 +98,7 @@ __version__: str
 __array_api_version__: str
 
 @overload
-def evaluate(statements: str, /, *, format: object = None, semiring: Any = None, grad: str | None = None, **tensors: MaskedTensor) -> MaskedTensor:
+def evaluate(statements: str, /, *, format: str | Format | None = None, semiring: str | Semiring | None = None, grad: str | None = None, **tensors: MaskedTensor) -> MaskedTensor:
     """What statements in index notation assign: products, elementwise expressions, reductions, in any mixture.
 
     Parameters
@@ -145,10 +145,10 @@ def evaluate(statements: str, /, *, format: object = None, semiring: Any = None,
     >>> ow.evaluate("T(i, j) = A(i, j) + A(j, i); s max= T(i, j)", A=A)
     Tensor(shape=(), dtype=float64, format="dense", nse=1, nbytes=8)"""
 @overload
-def evaluate(statements: str, /, *, format: object = None, semiring: Any = None, grad: str | None = None, **tensors: Tensor) -> Tensor: ...
+def evaluate(statements: str, /, *, format: str | Format | None = None, semiring: str | Semiring | None = None, grad: str | None = None, **tensors: Tensor) -> Tensor: ...
 @overload
-def evaluate(statements: str, /, *, format: object = None, semiring: Any = None, grad: str | None = None, **tensors: Any) -> Any: ...
-def asarray(obj: object, /, *, dtype: object = None, format: object = None, fill_value: Any = 0, copy: _builtins.bool | None = None, device: object = None, like: object = None, grad: str | None = None) -> Tensor:
+def evaluate(statements: str, /, *, format: str | Format | None = None, semiring: str | Semiring | None = None, grad: str | None = None, **tensors: Any) -> Any: ...
+def asarray(obj: object, /, *, dtype: object = None, format: str | Format | None = None, fill_value: Any = 0, copy: _builtins.bool | None = None, device: object = None, like: object = None, grad: str | None = None) -> Tensor:
     """A Tensor of what `obj` holds.
 
     Parameters
@@ -179,7 +179,7 @@ def asarray(obj: object, /, *, dtype: object = None, format: object = None, fill
     >>> A = ow.asarray([[0, 2.0], [1, 0]], format="csr")
     >>> A.pos(1), A.crd(1), A.values
     (array([0, 1, 2], dtype=int32), array([1, 0], dtype=int32), array([2., 1.]))"""
-def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None, format: str | Format | None = None) -> Tensor:
     """`start`, `start + step`, ... up to but not including `stop`: dense unless `format=` is given.
 
     Parameters
@@ -199,7 +199,7 @@ def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype
     --------
     >>> ow.arange(2, 8, 2).to_numpy()
     array([2, 4, 6])"""
-def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: str | Format | None = None) -> Tensor:
     """A tensor of zeros, as `zeros` makes it: one that stores nothing has nothing to leave uninitialised.
 
     Returns
@@ -213,7 +213,7 @@ def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
     --------
     >>> ow.empty((2, 3)).nse
     0"""
-def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
+def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: str | Format | None = None, shape: Any = None, order: str = 'K') -> Tensor:
     """A tensor of zeros with the shape, dtype and device of `x`, as `zeros_like` makes it.
 
     Returns
@@ -227,7 +227,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any 
     --------
     >>> ow.empty_like(ow.eye(3)).shape
     (3, 3)"""
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: str | Format | None = None) -> Tensor:
     """A matrix with ones on the diagonal `k` and zeros elsewhere: COO unless `format=` is given.
 
     It is of float64 unless `dtype=` is given.
@@ -249,7 +249,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     >>> ow.eye(2, 3, k=1).to_numpy()
     array([[0., 1., 0.],
            [0., 0., 1.]])"""
-def eye_array(m: int, n: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def eye_array(m: int, n: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None, format: str | Format | None = None) -> Tensor:
     """`eye` in SciPy's format of it: DIA unless `format=` is given.
 
     Parameters
@@ -282,7 +282,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: _builtins.bool | None = 
     --------
     >>> ow.from_dlpack(np.array([1.0, 2.0])).to_numpy()
     array([1., 2.])"""
-def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, format: str | Format | None = None) -> Tensor:
     """A tensor of one value everywhere.
 
     Parameters
@@ -305,7 +305,7 @@ def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, devi
     --------
     >>> ow.full((3, 4), 2.5).nse
     0"""
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, format: str | Format | None = None, shape: Any = None, order: str = 'K') -> Tensor:
     """A tensor of one value everywhere, with the shape, dtype and device of `x` unless others are given.
 
     A dense `x` gives a dense tensor, column-major for `order="F"`, any other a COO tensor without stored elements.
@@ -325,7 +325,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
     >>> ow.full_like(ow.eye(2), 7.0).to_numpy()
     array([[7., 7.],
            [7., 7.]])"""
-def linspace(start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None, endpoint: _builtins.bool = True, format: Any = None) -> Tensor:
+def linspace(start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None, endpoint: _builtins.bool = True, format: str | Format | None = None) -> Tensor:
     """`num` numbers from `start` to `stop`, evenly spaced: dense unless `format=` is given.
 
     start, stop : numbers, those of a tensor of rank 0 among them, or arrays, between whose elements the numbers lie
@@ -366,7 +366,7 @@ def meshgrid(*arrays: Any, indexing: str = 'xy') -> list[Tensor]:
     >>> x.to_numpy()
     array([[0, 1, 2],
            [0, 1, 2]])"""
-def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: str | Format | None = None) -> Tensor:
     """A tensor of ones: COO of fill value 1 without stored elements unless `format=` is given.
 
     Returns
@@ -381,7 +381,7 @@ def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, f
     >>> A = ow.ones((1000, 1000))
     >>> A.nse, A.fill_value
     (0, 1.0)"""
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: str | Format | None = None, shape: Any = None, order: str = 'K') -> Tensor:
     """A tensor of ones with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
 
     Returns
@@ -396,7 +396,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any =
     >>> ow.ones_like(ow.eye(2)).to_numpy()
     array([[1., 1.],
            [1., 1.]])"""
-def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: str | Format | None = None) -> Tensor:
     """A tensor of zeros: COO without stored elements unless `format=` is given; float64 unless `dtype=` is.
 
     Returns
@@ -410,7 +410,7 @@ def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
     --------
     >>> ow.zeros((1000, 1000)).nse
     0"""
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = 'K') -> Tensor:
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, format: str | Format | None = None, shape: Any = None, order: str = 'K') -> Tensor:
     """A tensor of zeros with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
 
     Returns
@@ -1773,7 +1773,7 @@ def trunc(x: MaskedTensor, /, *, grad: str | None = None) -> MaskedTensor: ...
 @overload
 def trunc(x: Any, /, *, grad: str | None = None) -> Tensor: ...
 @overload
-def pointwise(expression: MaskedTensor, tensors: Mapping[str, Tensor], format: object = None, *, zero_annihilates: _builtins.bool = False, missing: Any = ..., grad: str | None = None) -> MaskedTensor:
+def pointwise(expression: MaskedTensor, tensors: Mapping[str, Tensor], format: str | Format | None = None, *, zero_annihilates: _builtins.bool = False, missing: Any = ..., grad: str | None = None) -> MaskedTensor:
     """Any elementwise expression over sparse tensors, in one pass; products that leave few elements go first.
 
     Parameters
@@ -1806,7 +1806,7 @@ def pointwise(expression: MaskedTensor, tensors: Mapping[str, Tensor], format: o
     >>> ow.pointwise("A + 2 * B", {"A": A, "B": A}).to_numpy()
     array([0., 6.])"""
 @overload
-def pointwise(expression: Any, tensors: Mapping[str, Tensor], format: object = None, *, zero_annihilates: _builtins.bool = False, missing: Any = ..., grad: str | None = None) -> Tensor: ...
+def pointwise(expression: Any, tensors: Mapping[str, Tensor], format: str | Format | None = None, *, zero_annihilates: _builtins.bool = False, missing: Any = ..., grad: str | None = None) -> Tensor: ...
 @overload
 def clip(x: Lazy, /, min: Any = None, max: Any = None, *, grad: str | None = None) -> Lazy:
     """`x` limited to between `min` and `max`, each a scalar, an array that broadcasts, or None for no limit.
@@ -2019,7 +2019,7 @@ def take_along_axis(x: MaskedTensor, indices: Any, /, *, axis: int = -1, grad: s
            [1]])"""
 @overload
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1, grad: str | None = None) -> Tensor: ...
-def block_array(blocks: Sequence[Sequence[Any]], /, *, format: object = None, dtype: Any = None, grad: str | None = None) -> Tensor:
+def block_array(blocks: Sequence[Sequence[Any]], /, *, format: str | Format | None = None, dtype: Any = None, grad: str | None = None) -> Tensor:
     """The matrix whose blocks are the entries of a grid; None is a block of zeros.
 
     Parameters
@@ -2039,7 +2039,7 @@ def block_array(blocks: Sequence[Sequence[Any]], /, *, format: object = None, dt
     --------
     >>> ow.block_array([[[[1, 2]], None], [None, [[3]]]]).to_numpy().tolist()
     [[1, 2, 0], [0, 0, 3]]"""
-def block_diag(blocks: Sequence[Any], /, format: object = None, dtype: Any = None, *, grad: str | None = None) -> Tensor:
+def block_diag(blocks: Sequence[Any], /, format: str | Format | None = None, dtype: Any = None, *, grad: str | None = None) -> Tensor:
     """The matrix with the operands along its diagonal, one after the other, and zeros elsewhere.
 
     Parameters
@@ -2058,7 +2058,7 @@ def block_diag(blocks: Sequence[Any], /, format: object = None, dtype: Any = Non
     >>> ow.block_diag([[[1, 2]], 3]).to_numpy().tolist()
     [[1, 2, 0], [0, 0, 3]]"""
 @overload
-def hstack(blocks: Sequence[MaskedTensor], format: object = None, dtype: Any = None, *, grad: str | None = None) -> MaskedTensor:
+def hstack(blocks: Sequence[MaskedTensor], format: str | Format | None = None, dtype: Any = None, *, grad: str | None = None) -> MaskedTensor:
     """The operands side by side: joined along dimension 1, vectors along their only one.
 
     Parameters
@@ -2078,9 +2078,9 @@ def hstack(blocks: Sequence[MaskedTensor], format: object = None, dtype: Any = N
     array([[1., 0., 2., 0.],
            [0., 1., 0., 2.]])"""
 @overload
-def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None, *, grad: str | None = None) -> Tensor: ...
+def hstack(blocks: Sequence[Any], format: str | Format | None = None, dtype: Any = None, *, grad: str | None = None) -> Tensor: ...
 @overload
-def vstack(blocks: Sequence[MaskedTensor], format: object = None, dtype: Any = None, *, grad: str | None = None) -> MaskedTensor:
+def vstack(blocks: Sequence[MaskedTensor], format: str | Format | None = None, dtype: Any = None, *, grad: str | None = None) -> MaskedTensor:
     """The operands one above the other: joined along dimension 0, vectors as rows; arguments as those of `hstack`.
 
     Parameters
@@ -2097,8 +2097,8 @@ def vstack(blocks: Sequence[MaskedTensor], format: object = None, dtype: Any = N
     array([[0, 2],
            [0, 2]])"""
 @overload
-def vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None, *, grad: str | None = None) -> Tensor: ...
-def diags_array(diagonals: Any, /, *, offsets: int | Sequence[int] = 0, shape: Sequence[int] | None = None, format: object = None, dtype: Any = None, grad: str | None = None) -> Tensor:
+def vstack(blocks: Sequence[Any], format: str | Format | None = None, dtype: Any = None, *, grad: str | None = None) -> Tensor: ...
+def diags_array(diagonals: Any, /, *, offsets: int | Sequence[int] = 0, shape: Sequence[int] | None = None, format: str | Format | None = None, dtype: Any = None, grad: str | None = None) -> Tensor:
     """The matrix with vectors on its diagonals and zeros elsewhere.
 
     Parameters
@@ -2151,7 +2151,7 @@ def diff(x: MaskedTensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None,
 @overload
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None, grad: str | None = None) -> Tensor: ...
 @overload
-def concat(arrays: Sequence[MaskedTensor], /, *, axis: int | None = 0, format: object = None, grad: str | None = None) -> MaskedTensor:
+def concat(arrays: Sequence[MaskedTensor], /, *, axis: int | None = 0, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor:
     """The operands one behind the other along `axis`; with None, their elements in row-major order.
 
     Parameters
@@ -2174,9 +2174,9 @@ def concat(arrays: Sequence[MaskedTensor], /, *, axis: int | None = 0, format: o
     >>> ow.concat([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
     array([0, 2, 0, 0])"""
 @overload
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None, grad: str | None = None) -> Tensor: ...
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: str | Format | None = None, grad: str | None = None) -> Tensor: ...
 @overload
-def concatenate(arrays: Sequence[MaskedTensor], /, *, axis: int | None = 0, format: object = None, grad: str | None = None) -> MaskedTensor:
+def concatenate(arrays: Sequence[MaskedTensor], /, *, axis: int | None = 0, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor:
     """The operands one behind the other along `axis`; with None, their elements in row-major order.
 
     Parameters
@@ -2199,9 +2199,9 @@ def concatenate(arrays: Sequence[MaskedTensor], /, *, axis: int | None = 0, form
     >>> ow.concat([ow.asarray([0, 2], format="coo"), ow.zeros((2,), dtype="int64")]).to_numpy()
     array([0, 2, 0, 0])"""
 @overload
-def concatenate(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None, grad: str | None = None) -> Tensor: ...
+def concatenate(arrays: Sequence[Any], /, *, axis: int | None = 0, format: str | Format | None = None, grad: str | None = None) -> Tensor: ...
 @overload
-def stack(arrays: Sequence[MaskedTensor], /, *, axis: int = 0, format: object = None, grad: str | None = None) -> MaskedTensor:
+def stack(arrays: Sequence[MaskedTensor], /, *, axis: int = 0, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor:
     """The operands, of one shape, side by side along a new dimension at `axis`.
 
     Cost: O(nse).
@@ -2214,7 +2214,7 @@ def stack(arrays: Sequence[MaskedTensor], /, *, axis: int = 0, format: object = 
     array([[0, 0],
            [2, 2]])"""
 @overload
-def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None, grad: str | None = None) -> Tensor: ...
+def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: str | Format | None = None, grad: str | None = None) -> Tensor: ...
 @overload
 def unstack(x: MaskedTensor, /, *, axis: int = 0, grad: str | None = None) -> tuple[MaskedTensor, ...]:
     """The tensors of which `x` consists along `axis`, without that dimension.
@@ -2595,7 +2595,7 @@ def addmm(input: Tensor, a: Tensor, b: Tensor, /, *, beta: Any = 1, alpha: Any =
 @overload
 def addmm(input: Any, a: Any, b: Any, /, *, beta: Any = 1, alpha: Any = 1, grad: str | None = None) -> Any: ...
 @overload
-def einsum(subscripts: Any, /, *operands: MaskedTensor, format: object = None, semiring: Any = 'plus_times', grad: str | None = None) -> MaskedTensor:
+def einsum(subscripts: Any, /, *operands: MaskedTensor, format: str | Format | None = None, semiring: str | Semiring = 'plus_times', grad: str | None = None) -> MaskedTensor:
     """The sums of products that index letters name, of any number of sparse and dense operands.
 
     Parameters
@@ -2636,9 +2636,9 @@ def einsum(subscripts: Any, /, *operands: MaskedTensor, format: object = None, s
     array([[ 3., inf],
            [inf,  3.]])"""
 @overload
-def einsum(subscripts: Any, /, *operands: Tensor, format: object = None, semiring: Any = 'plus_times', grad: str | None = None) -> Tensor: ...
+def einsum(subscripts: Any, /, *operands: Tensor, format: str | Format | None = None, semiring: str | Semiring = 'plus_times', grad: str | None = None) -> Tensor: ...
 @overload
-def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: Any = 'plus_times', grad: str | None = None) -> Any: ...
+def einsum(subscripts: Any, /, *operands: Any, format: str | Format | None = None, semiring: str | Semiring = 'plus_times', grad: str | None = None) -> Any: ...
 @overload
 def matmul(a: Lazy, b: Any, /, *, out: Any = None, grad: str | None = None) -> Lazy:
     """The matrix product with NumPy's rules for vectors and stacks of matrices.
@@ -2709,7 +2709,7 @@ def sddmm(mask: MaskedTensor, a: Any, b: Any, *, grad: str | None = None) -> Mas
            [0., 3.]])"""
 @overload
 def sddmm(mask: Any, a: Any, b: Any, *, grad: str | None = None) -> Tensor: ...
-def spgemm(a: Tensor, b: Tensor, /, *, semiring: Any = 'plus_times', mask: Tensor | None = None, complement: _builtins.bool = False, format: object = None, grad: str | None = None) -> Tensor:
+def spgemm(a: Tensor, b: Tensor, /, *, semiring: str | Semiring = 'plus_times', mask: Tensor | None = None, complement: _builtins.bool = False, format: str | Format | None = None, grad: str | None = None) -> Tensor:
     """The product of two sparse matrices over a semiring, at the elements of a mask where there is one.
 
     Parameters
@@ -2780,7 +2780,7 @@ def inner(a: np.ndarray[Any, Any], b: Tensor, /, *, grad: str | None = None) -> 
 def inner(a: Tensor, b: np.ndarray[Any, Any], /, *, grad: str | None = None) -> np.ndarray[Any, Any]: ...
 @overload
 def inner(a: Any, b: Any, /, *, grad: str | None = None) -> Any: ...
-def kron(a: Any, b: Any, /, *, format: object = None, grad: str | None = None) -> Tensor:
+def kron(a: Any, b: Any, /, *, format: str | Format | None = None, grad: str | None = None) -> Tensor:
     """The Kronecker product: every element of `a` times the whole of `b`, in blocks.
 
     Parameters
@@ -2802,7 +2802,7 @@ def kron(a: Any, b: Any, /, *, format: object = None, grad: str | None = None) -
     >>> ow.kron(ow.eye(2), np.array([[1, 2]])).to_numpy()
     array([[1., 2., 0., 0.],
            [0., 0., 1., 2.]])"""
-def kronsum(a: Any, b: Any, /, format: object = None, *, grad: str | None = None) -> Tensor:
+def kronsum(a: Any, b: Any, /, format: str | Format | None = None, *, grad: str | None = None) -> Tensor:
     """The Kronecker sum `kron(I, a) + kron(b, I)` of square matrices, the identities as large as the other one.
 
     format : the result's; without, that of the sum. Raises ShapeError for what is no square matrix.
@@ -2819,7 +2819,7 @@ def kronsum(a: Any, b: Any, /, format: object = None, *, grad: str | None = None
            [1, 0, 0, 1],
            [0, 1, 1, 0]])"""
 @overload
-def outer(a: MaskedTensor, b: Any, /, *, format: object = None, grad: str | None = None) -> MaskedTensor:
+def outer(a: MaskedTensor, b: Any, /, *, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor:
     """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
 
     Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
@@ -2833,16 +2833,16 @@ def outer(a: MaskedTensor, b: Any, /, *, format: object = None, grad: str | None
     array([[0, 0],
            [6, 0]])"""
 @overload
-def outer(a: Any, b: MaskedTensor, /, *, format: object = None, grad: str | None = None) -> MaskedTensor: ...
+def outer(a: Any, b: MaskedTensor, /, *, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor: ...
 @overload
-def outer(a: Tensor, b: Tensor, /, *, format: object = None, grad: str | None = None) -> Tensor: ...
+def outer(a: Tensor, b: Tensor, /, *, format: str | Format | None = None, grad: str | None = None) -> Tensor: ...
 @overload
-def outer(a: np.ndarray[Any, Any], b: Tensor, /, *, format: object = None, grad: str | None = None) -> np.ndarray[Any, Any]: ...
+def outer(a: np.ndarray[Any, Any], b: Tensor, /, *, format: str | Format | None = None, grad: str | None = None) -> np.ndarray[Any, Any]: ...
 @overload
-def outer(a: Tensor, b: np.ndarray[Any, Any], /, *, format: object = None, grad: str | None = None) -> np.ndarray[Any, Any]: ...
+def outer(a: Tensor, b: np.ndarray[Any, Any], /, *, format: str | Format | None = None, grad: str | None = None) -> np.ndarray[Any, Any]: ...
 @overload
-def outer(a: Any, b: Any, /, *, format: object = None, grad: str | None = None) -> Any: ...
-def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: object = None, grad: str | None = None) -> Any:
+def outer(a: Any, b: Any, /, *, format: str | Format | None = None, grad: str | None = None) -> Any: ...
+def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: str | Format | None = None, grad: str | None = None) -> Any:
     """The sum of products over pairs of dimensions.
 
     Parameters
@@ -2910,7 +2910,7 @@ def vecdot(a: Tensor, b: np.ndarray[Any, Any], /, *, axis: int = -1, grad: str |
 @overload
 def vecdot(a: Any, b: Any, /, *, axis: int = -1, grad: str | None = None) -> Any: ...
 @overload
-def mttkrp(t: MaskedTensor, factors: list[Any], dim: int, *, format: object = None, grad: str | None = None) -> MaskedTensor:
+def mttkrp(t: MaskedTensor, factors: list[Any], dim: int, *, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor:
     """Matricised tensor times Khatri-Rao product: the kernel of alternating least squares for CP decompositions.
 
     Parameters
@@ -2936,9 +2936,9 @@ def mttkrp(t: MaskedTensor, factors: list[Any], dim: int, *, format: object = No
     array([[1., 1.],
            [1., 1.]])"""
 @overload
-def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None, grad: str | None = None) -> Any: ...
+def mttkrp(t: Any, factors: list[Any], dim: int, *, format: str | Format | None = None, grad: str | None = None) -> Any: ...
 @overload
-def ttm(t: MaskedTensor, m: Any, dim: int, *, format: object = None, grad: str | None = None) -> MaskedTensor:
+def ttm(t: MaskedTensor, m: Any, dim: int, *, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor:
     """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r.
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense matrix, sparse with the
@@ -2957,11 +2957,11 @@ def ttm(t: MaskedTensor, m: Any, dim: int, *, format: object = None, grad: str |
     >>> ow.ttm(T, np.ones((2, 3)), 2).shape
     (2, 2, 3)"""
 @overload
-def ttm(t: Any, m: MaskedTensor, dim: int, *, format: object = None, grad: str | None = None) -> MaskedTensor: ...
+def ttm(t: Any, m: MaskedTensor, dim: int, *, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor: ...
 @overload
-def ttm(t: Any, m: Any, dim: int, *, format: object = None, grad: str | None = None) -> Any: ...
+def ttm(t: Any, m: Any, dim: int, *, format: str | Format | None = None, grad: str | None = None) -> Any: ...
 @overload
-def ttv(t: MaskedTensor, v: Any, dim: int, *, format: object = None, grad: str | None = None) -> MaskedTensor:
+def ttv(t: MaskedTensor, v: Any, dim: int, *, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor:
     """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension.
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense vector, sparse with the
@@ -2981,10 +2981,10 @@ def ttv(t: MaskedTensor, v: Any, dim: int, *, format: object = None, grad: str |
     array([[3., 3.],
            [3., 3.]])"""
 @overload
-def ttv(t: Any, v: MaskedTensor, dim: int, *, format: object = None, grad: str | None = None) -> MaskedTensor: ...
+def ttv(t: Any, v: MaskedTensor, dim: int, *, format: str | Format | None = None, grad: str | None = None) -> MaskedTensor: ...
 @overload
-def ttv(t: Any, v: Any, dim: int, *, format: object = None, grad: str | None = None) -> Any: ...
-def random(shape: Sequence[int], density: float = 0.01, *, format: object = 'coo', dtype: object | None = 'float64', rng: np.random.Generator | int | None = None, values: Callable[[int], Any] | None = None) -> Tensor:
+def ttv(t: Any, v: Any, dim: int, *, format: str | Format | None = None, grad: str | None = None) -> Any: ...
+def random(shape: Sequence[int], density: float = 0.01, *, format: str | Format = 'coo', dtype: object | None = 'float64', rng: np.random.Generator | int | None = None, values: Callable[[int], Any] | None = None) -> Tensor:
     """A tensor with specified elements at random places.
 
     Parameters
@@ -3010,7 +3010,7 @@ def random(shape: Sequence[int], density: float = 0.01, *, format: object = 'coo
     >>> A = ow.random((100, 100), 0.05, format="csr", rng=0)
     >>> A.shape, A.nse
     ((100, 100), 500)"""
-def random_array(shape: Sequence[int], *, density: float = 0.01, format: object = 'coo', dtype: object = None, rng: np.random.Generator | int | None = None, data_sampler: Callable[..., Any] | None = None) -> Tensor:
+def random_array(shape: Sequence[int], *, density: float = 0.01, format: str | Format = 'coo', dtype: object = None, rng: np.random.Generator | int | None = None, data_sampler: Callable[..., Any] | None = None) -> Tensor:
     """`random` with SciPy's arguments: `data_sampler(size=n)`, or `data_sampler(size=n, dtype=dtype)`, gives values.
 
     dtype : of the values; what `data_sampler` gives without, or float64

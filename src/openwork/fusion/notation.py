@@ -15,6 +15,7 @@ import numpy as np
 
 from ..compiler.semiring import Semiring
 from ..errors import FormatError, ShapeError
+from ..format.format import Format
 from ..interop.operands import adopt_foreign
 from ..interop.sources import asarray
 from ..ir.index import Access, Assignment, accesses
@@ -38,7 +39,7 @@ Run = Callable[[Assignment, Mapping[str, Any], Any, object, Semiring | None], An
 
 @operation(masked=late("masked.notation", "evaluate"), returns="product")
 def evaluate(
-    statements: str, /, *, format: object = None, semiring: str | Semiring | None = None, **tensors: Any
+    statements: str, /, *, format: str | Format | None = None, semiring: str | Semiring | None = None, **tensors: Any
 ) -> Any:
     """What statements in index notation assign: products, elementwise expressions, reductions, in any mixture.
 
@@ -94,7 +95,7 @@ def evaluate(
 
 
 def run_program(
-    statements: str, tensors: Mapping[str, Any], format: object, semiring: str | Semiring | None, run: Run
+    statements: str, tensors: Mapping[str, Any], format: str | Format | None, semiring: str | Semiring | None, run: Run
 ) -> Any:
     """Statements and tensors by name -> what the last statement assigns, each run by `run`; see `evaluate`."""
     values = {name: _operand(name, value) for name, value in tensors.items()}

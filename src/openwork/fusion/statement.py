@@ -46,7 +46,7 @@ __all__ = ["operation_of", "product_at", "right_side", "ring_factors", "run", "t
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def run(stmt: Assignment, tensors: Mapping[str, Any], old: Any, format: object, ring: Semiring | None) -> Any:
+def run(stmt: Assignment, tensors: Mapping[str, Any], old: Any, format: Any, ring: Semiring | None) -> Any:
     """The value that the statement assigns; `old` is the value of its left side, None where it is not read."""
     e, tensors = replace_diagonals(stmt.rhs, tensors)
     check_exponents(e, tensors)
@@ -64,9 +64,7 @@ def run(stmt: Assignment, tensors: Mapping[str, Any], old: Any, format: object, 
     return result if format is None else asarray(result).asformat(resolve_format(format, np.ndim(result)))
 
 
-def right_side(
-    stmt: Assignment, e: Expression, tensors: Mapping[str, Any], format: object, ring: Semiring | None
-) -> Any:
+def right_side(stmt: Assignment, e: Expression, tensors: Mapping[str, Any], format: Any, ring: Semiring | None) -> Any:
     """The value of the right side over the left side's indices that it has, its other indices reduced."""
     indices = dict.fromkeys(i for a in accesses(e) for i in a.indices)
     free = tuple(i for i in stmt.lhs.indices if i in indices)
@@ -120,7 +118,7 @@ def _array(value: Any) -> Any:
 
 
 def _run_masked(
-    stmt: Assignment, e: Expression, tensors: Mapping[str, Any], old: Any, format: object, ring: Semiring | None
+    stmt: Assignment, e: Expression, tensors: Mapping[str, Any], old: Any, format: Any, ring: Semiring | None
 ) -> Any:
     """The right side where the mask is true, the old value elsewhere, or zero without one."""
     assert stmt.mask is not None
@@ -192,7 +190,7 @@ def _has_fill(values: list[Any]) -> bool:
     return any(x.fill_value != 0 for x in values)
 
 
-def _pointwise(free: tuple[str, ...], e: Expression, tensors: Mapping[str, Any], format: object) -> Tensor:
+def _pointwise(free: tuple[str, ...], e: Expression, tensors: Mapping[str, Any], format: Any) -> Tensor:
     names = dict.fromkeys(a.tensor for a in accesses(e))
     short = {name: f"A{k}" for k, name in enumerate(names)}
     operands = {short[n]: x if isinstance(x := tensors[n], Tensor) else asarray(x) for n in names}
@@ -229,7 +227,7 @@ def _contractible_terms(
 
 
 def _contract(
-    factors: tuple[Access, ...], free: tuple[str, ...], tensors: Mapping[str, Any], ring: Semiring, format: object
+    factors: tuple[Access, ...], free: tuple[str, ...], tensors: Mapping[str, Any], ring: Semiring, format: Any
 ) -> Any:
     """A product of tensors, in the format of a sparse factor over just the free indices where none is asked for."""
     values = [tensors[a.tensor] for a in factors]
@@ -265,7 +263,7 @@ def _structure_of_factor(
 
 
 def _contract_terms(
-    terms: list[Term], free: tuple[str, ...], reduced: tuple[str, ...], tensors: Mapping[str, Any], format: object
+    terms: list[Term], free: tuple[str, ...], reduced: tuple[str, ...], tensors: Mapping[str, Any], format: Any
 ) -> Any:
     """The sum of contracted products, each times the extents of the reduced indices that it lacks."""
     sizes = _sizes([a for t in terms for a in t.factors], tensors)
@@ -285,7 +283,7 @@ def _sizes(accessed: list[Access], tensors: Mapping[str, Any]) -> dict[str, int]
 
 
 def _contract_over_semiring(
-    stmt: Assignment, e: Expression, free: tuple[str, ...], tensors: Mapping[str, Any], ring: Semiring, format: object
+    stmt: Assignment, e: Expression, free: tuple[str, ...], tensors: Mapping[str, Any], ring: Semiring, format: Any
 ) -> Any:
     """A product over a semiring."""
     return _contract(ring_factors(stmt, e), free, tensors, ring, format)
@@ -311,7 +309,7 @@ def _reduce_fused(
     reduced: tuple[str, ...],
     name: str,
     tensors: Mapping[str, Any],
-    format: object,
+    format: Any,
 ) -> Any:
     """`e` over all indices as one fused expression, reduced over the last ones; sparse where that is far less."""
     order = (*free, *reduced)
@@ -349,7 +347,7 @@ def _pair_reduced(e: Expression, free: tuple[str, ...], name: str, tensors: Mapp
     return reduce_product(x, y, "".join(letter[i] for i in free), name)
 
 
-def _prefers_sparse(e: Expression, free: tuple[str, ...], tensors: Mapping[str, Any], format: object) -> bool:
+def _prefers_sparse(e: Expression, free: tuple[str, ...], tensors: Mapping[str, Any], format: Any) -> bool:
     """Whether a dense result would be much larger than the sparse operands, or none was asked for."""
     values = [tensors[a.tensor] for a in accesses(e)]
     stored = sum(length(x._storage.values) for x in values if _is_sparse(x))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..format.format import Format
 from ..late import late
 from ..runtime.operation import operation
 from ..storage import buffers
@@ -42,7 +43,7 @@ def asarray(
     /,
     *,
     dtype: object = None,
-    format: object = None,
+    format: str | Format | None = None,
     fill_value: Any = 0,
     copy: bool | None = None,
     device: object = None,
@@ -79,7 +80,7 @@ def asarray(
     >>> A.pos(1), A.crd(1), A.values
     (array([0, 1, 2], dtype=int32), array([1, 0], dtype=int32), array([2., 1.]))
     """
-    if copy is format is dtype is device is like is None and type(fill_value) is int and not fill_value:
+    if format is None and copy is dtype is device is like is None and type(fill_value) is int and not fill_value:
         t = _source(obj)
         if t is not None:
             return t

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..format.format import Format
 from ..integers import extents
 from ..storage import buffers
 from ..tensor.tensor import Tensor
@@ -25,7 +26,7 @@ _LIBRARIES = ("pandas", "arrow", "dict")
 
 def from_triplets(
     table: Any, shape: Sequence[int] | None = None, *, indices: Sequence[str] | None = None, values: str | None = None,
-    format: object = "coo",
+    format: str | Format = "coo",
 ) -> Tensor:  # fmt: skip
     """The sparse tensor of a table with a column of coordinates for each dimension, and one of values.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FileFormatError, UnsupportedError
+from ..format.format import Format
 from ..integers import extents, integer
 from ..interop.sources import asarray
 from ..interruptible import LONG, whole
@@ -173,7 +174,7 @@ def load(path: Path_, options: Options = Options()) -> Record:  # noqa: B008
 def read(
     path: Path_,
     *,
-    format: object = None,
+    format: str | Format | None = None,
     symmetry: str = "expand",
     base: int | None = None,
     values: bool = True,
@@ -183,7 +184,7 @@ def read(
     rows: Any = None,
     shape: Sequence[int] | None = None,
     like: object = None,
-) -> Any:
+) -> Tensor | Any:
     """Read a sparse matrix or tensor from a file.
 
     Parameters

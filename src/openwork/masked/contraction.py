@@ -41,7 +41,7 @@ LARGEST = 3.4e38
 
 
 def einsum(
-    subscripts: Any, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times"
+    subscripts: Any, /, *operands: Any, format: Any = None, semiring: str | Semiring = "plus_times"
 ) -> MaskedTensor:
     """The sums of products that index letters name, of specified elements only.
 

@@ -12,6 +12,7 @@ from inspect import signature
 from typing import Any
 
 from ..errors import UnsupportedError
+from ..format.format import Format
 from ..interop.operands import adopt_foreign
 from ..ir.index import Assignment, Expression
 from ..late import resolved
@@ -163,7 +164,7 @@ def pad(m: MaskedTensor, pad_width: Any, /, mode: str = "constant", **options: A
 def pointwise(
     expression: str | Expression | Assignment,
     tensors: Mapping[str, Any],
-    format: object = None,
+    format: str | Format | None = None,
     *,
     zero_annihilates: bool = False,
     missing: Sequence[str] = (),

@@ -53,7 +53,7 @@ _ONE, _NEW, _OLD, _MASK, _NONE = "'one", "'new", "'old", "'mask", "'none"
 """Names that no statement can have."""
 
 
-def evaluate(statements: str, /, *, format: object = None, semiring: Any = None, **tensors: Any) -> Any:
+def evaluate(statements: str, /, *, format: Any = None, semiring: Any = None, **tensors: Any) -> Any:
     """`ow.evaluate` of masked tensors, other tensors, arrays and numbers.
 
     Returns
@@ -66,7 +66,7 @@ def evaluate(statements: str, /, *, format: object = None, semiring: Any = None,
     return run_program(statements, tensors, format, semiring, _run)
 
 
-def _run(stmt: Assignment, known: Mapping[str, Any], old: Any, format: object, ring: Semiring | None) -> Any:
+def _run(stmt: Assignment, known: Mapping[str, Any], old: Any, format: Any, ring: Semiring | None) -> Any:
     """What a statement assigns; `old` is what its left side holds, where that plays a part."""
     if not any(_is_masked(known[a.tensor]) for a in read_by(stmt, old is not None)):
         return statement.run(stmt, known, old, format, ring)

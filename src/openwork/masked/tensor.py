@@ -180,7 +180,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         fill = python_value(0, s.with_values(values))
         return Tensor._from_storage(Storage(s.shape, plain, buffers.scalar_of(values), fill, pos, crd, values))
 
-    def asformat(self, format: object) -> MaskedTensor:
+    def asformat(self, format: str | Format | None) -> MaskedTensor:
         """The same elements in another format.
 
         Parameters

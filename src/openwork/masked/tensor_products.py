@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..format.format import Format
 from ..interop.sources import asarray
 from ..ops.products.tensor_times import mttkrp_subscripts, ttm_letters, ttv_letters
 from ..tensor.tensor import Tensor
@@ -15,19 +16,19 @@ from .tensor import MaskedTensor, wrap
 __all__ = ["mttkrp", "sddmm", "ttm", "ttv"]
 
 
-def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None) -> MaskedTensor:
+def mttkrp(t: Any, factors: list[Any], dim: int, *, format: str | Format | None = None) -> MaskedTensor:
     """`openwork.mttkrp` of what is specified."""
     text, others = mttkrp_subscripts(t.ndim, dim)
     return einsum(text, t, *(factors[k] for k in others), format=format)
 
 
-def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> MaskedTensor:
+def ttv(t: Any, v: Any, dim: int, *, format: str | Format | None = None) -> MaskedTensor:
     """`openwork.ttv` of what is specified."""
     left, right, output = ttv_letters(t.ndim, dim)
     return einsum(f"{left},{right}->{output}", t, v, format=format)
 
 
-def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> MaskedTensor:
+def ttm(t: Any, m: Any, dim: int, *, format: str | Format | None = None) -> MaskedTensor:
     """`openwork.ttm` of what is specified."""
     left, right, output = ttm_letters(t.ndim, dim)
     return einsum(f"{left},{right}->{output}", t, m, format=format)

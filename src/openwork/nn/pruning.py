@@ -47,7 +47,11 @@ def _name_of(kind: object) -> str:
 
 
 def prune(
-    module: torch.nn.Module, amount: float = 0.5, format: object = "csr", *, types: type | Iterable[type] | None = None
+    module: torch.nn.Module,
+    amount: float = 0.5,
+    format: str | Format = "csr",
+    *,
+    types: type | Iterable[type] | None = None,
 ) -> torch.nn.Module:
     """Replace every layer of a module that has weights by one with its largest weights alone.
 

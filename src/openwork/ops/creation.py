@@ -37,7 +37,12 @@ __all__ = [
 @operation(operands=False)
 @sized
 def full(
-    shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None
+    shape: int | Sequence[int],
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    format: str | Format | None = None,
 ) -> Tensor:
     """A tensor of one value everywhere.
 
@@ -104,7 +109,9 @@ def _constant(target: Format, shape: tuple[int, ...], scalar: str, fill: Any, li
 
 
 @operation(operands=False)
-def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def zeros(
+    shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: str | Format | None = None
+) -> Tensor:
     """A tensor of zeros: COO without stored elements unless `format=` is given; float64 unless `dtype=` is.
 
     Returns
@@ -123,7 +130,9 @@ def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
 
 
 @operation(operands=False)
-def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def ones(
+    shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: str | Format | None = None
+) -> Tensor:
     """A tensor of ones: COO of fill value 1 without stored elements unless `format=` is given.
 
     Returns
@@ -143,7 +152,9 @@ def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, f
 
 
 @operation(operands=False)
-def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: Any = None) -> Tensor:
+def empty(
+    shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, format: str | Format | None = None
+) -> Tensor:
     """A tensor of zeros, as `zeros` makes it: one that stores nothing has nothing to leave uninitialised.
 
     Returns
@@ -163,8 +174,8 @@ def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None, 
 
 @operation(operands=False)
 def full_like(
-    x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None,
-    order: str = "K",
+    x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, format: str | Format | None = None,
+    shape: Any = None, order: str = "K",
 ) -> Tensor:  # fmt: skip
     """A tensor of one value everywhere, with the shape, dtype and device of `x` unless others are given.
 
@@ -206,7 +217,14 @@ def full_like(
 
 @operation(operands=False)
 def zeros_like(
-    x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
+    x: Any,
+    /,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    format: str | Format | None = None,
+    shape: Any = None,
+    order: str = "K",
 ) -> Tensor:
     """A tensor of zeros with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
 
@@ -228,7 +246,14 @@ def zeros_like(
 
 @operation(operands=False)
 def ones_like(
-    x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
+    x: Any,
+    /,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    format: str | Format | None = None,
+    shape: Any = None,
+    order: str = "K",
 ) -> Tensor:
     """A tensor of ones with the shape, dtype and device of `x` unless others are given, as `full_like` makes it.
 
@@ -250,7 +275,14 @@ def ones_like(
 
 @operation(operands=False)
 def empty_like(
-    x: Any, /, *, dtype: Any = None, device: Any = None, format: Any = None, shape: Any = None, order: str = "K"
+    x: Any,
+    /,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    format: str | Format | None = None,
+    shape: Any = None,
+    order: str = "K",
 ) -> Tensor:
     """A tensor of zeros with the shape, dtype and device of `x`, as `zeros_like` makes it.
 
@@ -272,7 +304,14 @@ def empty_like(
 @operation(operands=False)
 @sized
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+    format: str | Format | None = None,
 ) -> Tensor:
     """A matrix with ones on the diagonal `k` and zeros elsewhere: COO unless `format=` is given.
 
@@ -316,7 +355,13 @@ def eye(
 
 @operation(operands=False)
 def eye_array(
-    m: int, n: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None, format: Any = None
+    m: int,
+    n: int | None = None,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+    format: str | Format | None = None,
 ) -> Tensor:
     """`eye` in SciPy's format of it: DIA unless `format=` is given.
 
@@ -359,7 +404,7 @@ def _number(x: Any, name: str) -> Any:
 @sized
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None,
-    format: Any = None,
+    format: str | Format | None = None,
 ) -> Tensor:  # fmt: skip
     """`start`, `start + step`, ... up to but not including `stop`: dense unless `format=` is given.
 
@@ -396,7 +441,7 @@ def arange(
 @sized
 def linspace(
     start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None, endpoint: bool = True,
-    format: Any = None,
+    format: str | Format | None = None,
 ) -> Tensor:  # fmt: skip
     """`num` numbers from `start` to `stop`, evenly spaced: dense unless `format=` is given.
 

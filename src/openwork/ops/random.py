@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..format import coo
+from ..format.format import Format
 from ..integers import extents
 from ..interruptible import LONG, whole
 from ..reals import real
@@ -33,7 +34,7 @@ def random(
     shape: Sequence[int],
     density: float = 0.01,
     *,
-    format: object = "coo",
+    format: str | Format = "coo",
     dtype: object | None = "float64",
     rng: np.random.Generator | int | None = None,
     values: Callable[[int], Any] | None = None,
@@ -97,7 +98,7 @@ def random_array(
     shape: Sequence[int],
     *,
     density: float = 0.01,
-    format: object = "coo",
+    format: str | Format = "coo",
     dtype: object = None,
     rng: np.random.Generator | int | None = None,
     data_sampler: Callable[..., Any] | None = None,

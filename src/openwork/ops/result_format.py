@@ -39,7 +39,7 @@ __all__ = [
 ROOM = tuning.RESULT_ROOM
 
 
-def to_result_format(s: Storage, like: Format, format: object = None) -> Tensor:
+def to_result_format(s: Storage, like: Format, format: Any = None) -> Tensor:
     """A storage -> a Tensor in `format`, or without one in that of `like` where it suits the shape and nse; canonical.
 
     Guarantees: no element twice, coordinates in order.
@@ -60,7 +60,7 @@ def _to_format(s: Storage, target: Format) -> Storage:
     return convert(s, target)
 
 
-def little_format(like: Format, shape: tuple[int, ...], format: object = None) -> Format | None:
+def little_format(like: Format, shape: tuple[int, ...], format: Any = None) -> Format | None:
     """The format that `to_result_format` gives, where it is one whatever the number of elements; else None."""
     if format is not None:
         return resolve_format(format, len(shape), like)
@@ -152,7 +152,7 @@ def remap_one(
     operation: str,
     write: Callable[[Program], None],
     host: Callable[[np.ndarray[Any, Any]], Any],
-    format: object = None,
+    format: Any = None,
 ) -> Tensor:
     """A Tensor -> one of another shape, by the remap that `write` puts in a program, or `host` for a dense format."""
     extents, s = tuple(int(n) for n in shape), t._storage
@@ -169,7 +169,7 @@ def remap_one(
     return _remap_one(t, extents, operation, write, host, format)
 
 
-def _moved(s: Storage, program: Program, shape: tuple[int, ...], format: object) -> Moved | None:
+def _moved(s: Storage, program: Program, shape: tuple[int, ...], format: Any) -> Moved | None:
     """A remap as a move."""
     target = little_format(s.format, shape, format)
     return None if target is None else Moved((program,), shape, target)
@@ -182,7 +182,7 @@ def _remap_one(
     operation: str,
     write: Callable[[Program], None],
     host: Callable[[np.ndarray[Any, Any]], Any],
-    format: object,
+    format: Any,
 ) -> Tensor:
     if t.format.is_dense:
         out = from_dense_array(host(dense_array(t)), t)

@@ -265,7 +265,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         return self.asformat(coo(self.ndim, dense=0 if self.format.is_dense else self.dense_dim))
 
     @sized
-    def asformat(self, format: object, copy: bool | None = None) -> Tensor:
+    def asformat(self, format: str | Format | None, copy: bool | None = None) -> Tensor:
         """The tensor in another format.
 
         Parameters

@@ -10,6 +10,7 @@ import torch
 import openwork as ow
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
+from ..format.format import Format
 from ..linalg.jacobian_plan import JacobianPlan, hessian_plan, jacobian_plan
 from ..tensor.tensor import Tensor
 from .dependence import jacobian_pattern
@@ -21,7 +22,7 @@ CHUNK = 1 << 24
 
 
 def jacobian(
-    f: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor, format: object = "csr", *, pattern: Any = None,
+    f: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor, format: str | Format = "csr", *, pattern: Any = None,
     mode: str = "auto", plan: JacobianPlan | None = None,
 ) -> Tensor:  # fmt: skip
     """The Jacobian of a function at x as a sparse Tensor, from a few products with it and its transpose.
@@ -68,7 +69,7 @@ def jacobian(
 
 
 def hessian(
-    f: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor, format: object = "csr", *, pattern: Any = None,
+    f: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor, format: str | Format = "csr", *, pattern: Any = None,
     plan: JacobianPlan | None = None,
 ) -> Tensor:  # fmt: skip
     """The Hessian of a function at x as a sparse Tensor, from a few products with it by a star colouring.

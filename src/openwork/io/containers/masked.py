@@ -42,7 +42,7 @@ def write_masked(
     npz.write(path, {**npz.parts_of(s, always_ours=True), **mark}, compress, progress)
 
 
-def read_masked(path: str | os.PathLike[str], record: Buffers, format: object) -> MaskedTensor:
+def read_masked(path: str | os.PathLike[str], record: Buffers, format: Any) -> MaskedTensor:
     """The masked tensor of a file. Raises FileFormatError for a format that cannot leave any element out."""
     t = to_tensor(path, record, None, False)
     number = record.masked == "number"

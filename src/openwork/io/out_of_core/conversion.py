@@ -49,7 +49,7 @@ def convert(
     src: Path_,
     dst: Path_,
     *,
-    format: object = None,
+    format: Any = None,
     memory: Size | None = None,
     symmetry: str = "expand",
     base: int | None = None,
@@ -120,7 +120,7 @@ def write_parts(
     parts: Iterable[tuple[Sequence[Any], Any]],
     shape: Sequence[int],
     *,
-    format: object = None,
+    format: Any = None,
     dtype: object = None,
     ordered: bool = False,
     memory: Size | None = None,
@@ -157,7 +157,7 @@ def write_parts(
     dst = path_of(dst, "write_parts")
     budget = MEMORY if memory is None else bytes_of(memory, "write_parts", "memory")
     extents_of = extents(shape, "write_parts")
-    target = coo(len(extents_of)) if format is None else parse(format, len(extents_of))  # type: ignore[arg-type]
+    target = coo(len(extents_of)) if format is None else parse(format, len(extents_of))
     kind = files.check_write(dst, "general", "", False, progress)
     if kind not in _SINKS or not is_written(target):
         what = f"{kind} files" if kind not in _SINKS else f"the format {target}"
@@ -178,11 +178,11 @@ def write_parts(
         _write(source, target, sink, room, os.path.dirname(os.path.realpath(dst)), passes)
 
 
-def _target(source: Source, format: object) -> Format:
-    return source.format if format is None else parse(format, len(source.shape))  # type: ignore[arg-type]
+def _target(source: Source, format: Any) -> Format:
+    return source.format if format is None else parse(format, len(source.shape))
 
 
-def _whole(src: Path_, dst: Path_, format: object, options: Options, passes: Passes) -> None:
+def _whole(src: Path_, dst: Path_, format: Any, options: Options, passes: Passes) -> None:
     """Read, convert and write in memory."""
     t = files.read(
         src, format=format, symmetry=options.symmetry, base=options.base, values=options.values,

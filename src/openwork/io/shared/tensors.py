@@ -23,7 +23,7 @@ __all__ = ["check_matrix", "coordinates_of", "to_tensor", "with_shape"]
 
 
 def to_tensor(
-    path: str | os.PathLike[str], record: Coordinates | Buffers, format: object, full: bool, checked: bool = True
+    path: str | os.PathLike[str], record: Coordinates | Buffers, format: Any, full: bool, checked: bool = True
 ) -> Tensor:
     """A Tensor of the record, mirrored where it is a stored triangle and `full`, in `format` (None: the file's own).
 

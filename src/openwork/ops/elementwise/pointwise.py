@@ -167,7 +167,7 @@ def _run_exact(program: Program, exact: Program, storages: tuple[Storage, ...]) 
 def pointwise(
     expression: str | Expression | Assignment,
     tensors: Mapping[str, Tensor],
-    format: object = None,
+    format: str | Format | None = None,
     *,
     zero_annihilates: bool = False,
     missing: Collection[str] = (),

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from ...errors import ShapeError, UnsupportedError
+from ...format.format import Format
 from ...late import late
 from ...runtime.conversion.remap import Program, on_host, remap
 from ...runtime.gradient_hook import differentiable
@@ -25,11 +26,11 @@ from .shaping import expand_dims
 __all__ = ["block_array", "block_diag", "hstack", "vstack"]
 
 
-def _masked_hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Any:
+def _masked_hstack(blocks: Sequence[Any], format: Any = None, dtype: Any = None) -> Any:
     return _with_format_and_dtype(_masked_concat(blocks, axis=0 if blocks[0].ndim == 1 else 1), format, dtype)
 
 
-def _masked_vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Any:
+def _masked_vstack(blocks: Sequence[Any], format: Any = None, dtype: Any = None) -> Any:
     rows = [m.__array_namespace__().expand_dims(m, axis=0) if m.ndim == 1 else m for m in blocks]
     return _with_format_and_dtype(_masked_concat(rows, axis=0), format, dtype)
 
@@ -38,7 +39,7 @@ _masked_concat = late("masked.shaping", "concat")
 
 
 @joins(masked=_masked_hstack)
-def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Tensor:
+def hstack(blocks: Sequence[Any], format: str | Format | None = None, dtype: Any = None) -> Tensor:
     """The operands side by side: joined along dimension 1, vectors along their only one.
 
     Parameters
@@ -64,7 +65,7 @@ def hstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> T
 
 
 @joins(masked=_masked_vstack)
-def vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> Tensor:
+def vstack(blocks: Sequence[Any], format: str | Format | None = None, dtype: Any = None) -> Tensor:
     """The operands one above the other: joined along dimension 0, vectors as rows; arguments as those of `hstack`.
 
     Parameters
@@ -86,13 +87,13 @@ def vstack(blocks: Sequence[Any], format: object = None, dtype: Any = None) -> T
     return _with_format_and_dtype(concat(rows, axis=0, format=format), None, dtype)
 
 
-def _with_format_and_dtype(out: Any, format: object, dtype: Any) -> Tensor:
+def _with_format_and_dtype(out: Any, format: Any, dtype: Any) -> Tensor:
     result: Tensor = out if dtype is None else out.astype(dtype, copy=False)
     return result if format is None else result.asformat(format)
 
 
 @operation(shape="joined", dtype="promoted")
-def block_array(blocks: Sequence[Sequence[Any]], /, *, format: object = None, dtype: Any = None) -> Tensor:
+def block_array(blocks: Sequence[Sequence[Any]], /, *, format: str | Format | None = None, dtype: Any = None) -> Tensor:
     """The matrix whose blocks are the entries of a grid; None is a block of zeros.
 
     Parameters
@@ -130,7 +131,7 @@ def block_array(blocks: Sequence[Sequence[Any]], /, *, format: object = None, dt
 
 
 @operation(shape="joined", dtype="promoted", fill="zero", format="sparse")
-def block_diag(blocks: Sequence[Any], /, format: object = None, dtype: Any = None) -> Tensor:
+def block_diag(blocks: Sequence[Any], /, format: str | Format | None = None, dtype: Any = None) -> Tensor:
     """The matrix with the operands along its diagonal, one after the other, and zeros elsewhere.
 
     Parameters
@@ -193,7 +194,7 @@ def _assemble(
 
 @differentiable(lambda tensors, *_: [t.values for t in tensors])
 def _place_blocks(
-    tensors: list[Tensor], starts: Sequence[tuple[int, int]], shape: tuple[int, int], operation: str, format: object
+    tensors: list[Tensor], starts: Sequence[tuple[int, int]], shape: tuple[int, int], operation: str, format: Any
 ) -> Tensor:
     """Matrices at places that do not overlap: coordinates shifted, in the format of the first sparse one."""
     storages = [t._storage for t in tensors]

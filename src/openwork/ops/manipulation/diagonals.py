@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...format import coo
+from ...format.format import Format
 from ...integers import extents, integers
 from ...runtime.operation import operation
 from ...storage.buffers import as_array
@@ -24,8 +25,8 @@ __all__ = ["diags_array"]
 
 @operation()
 def diags_array(
-    diagonals: Any, /, *, offsets: int | Sequence[int] = 0, shape: Sequence[int] | None = None, format: object = None,
-    dtype: Any = None,
+    diagonals: Any, /, *, offsets: int | Sequence[int] = 0, shape: Sequence[int] | None = None,
+    format: str | Format | None = None, dtype: Any = None,
 ) -> Tensor:  # fmt: skip
     """The matrix with vectors on its diagonals and zeros elsewhere.
 

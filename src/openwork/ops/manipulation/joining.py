@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
+from ...format.format import Format
 from ...late import late
 from ...runtime.conversion.remap import Program, on_host, remap
 from ...runtime.gradient_hook import differentiable
@@ -37,7 +38,7 @@ joins = partial(operation, shape="joined", dtype="promoted", fill="same", format
     torch=("cat(dim: axis = 0)", "concat(dim: axis = 0)", "concatenate(dim: axis = 0)"),
     masked=late("masked.shaping", "concat"),
 )
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: object = None) -> Tensor:
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: str | Format | None = None) -> Tensor:
     """The operands one behind the other along `axis`; with None, their elements in row-major order.
 
     Parameters
@@ -122,7 +123,7 @@ concatenate = operation("concatenate", masked=late("masked.shaping", "concat"))(
 
 
 @differentiable(lambda tensors, *_: [t.values for t in tensors])
-def _concat(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: object) -> Tensor:
+def _concat(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: Any) -> Tensor:
     """Operands of agreeing shapes -> their concatenation along d."""
     storages_in = [t._storage for t in tensors]
     torch_operand = next((t for t, s in zip(tensors, storages_in, strict=True) if s.library == "torch"), None)
@@ -184,7 +185,7 @@ def _shift_program(ndim: int, d: int, offset: int, single: bool) -> Program:
 
 
 @joins(torch="stack(dim: axis = 0)", masked=late("masked.shaping", "stack"))
-def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: object = None) -> Tensor:
+def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: str | Format | None = None) -> Tensor:
     """The operands, of one shape, side by side along a new dimension at `axis`.
 
     Cost: O(nse).

@@ -22,6 +22,7 @@ from .product import product
 from .subscripts import parse_subscripts, subscripts_of
 
 if TYPE_CHECKING:
+    from ...format.format import Format
     from ...tensor.tensor import Tensor
 
 __all__ = ["einsum"]
@@ -35,7 +36,9 @@ __all__ = ["einsum"]
     fill="zero",
     format="product",
 )
-def einsum(subscripts: Any, /, *operands: Any, format: object = None, semiring: str | Semiring = "plus_times") -> Any:
+def einsum(
+    subscripts: Any, /, *operands: Any, format: str | Format | None = None, semiring: str | Semiring = "plus_times"
+) -> Any:
     """The sums of products that index letters name, of any number of sparse and dense operands.
 
     Parameters

@@ -18,6 +18,7 @@ from ...tensor.tensor import Tensor
 from .einsum import einsum
 
 if TYPE_CHECKING:
+    from ...format.format import Format
     from ...tensor.tensor import Tensor
 
 __all__ = ["sparse_matmul", "spgemm"]
@@ -42,7 +43,7 @@ def spgemm(
     semiring: str | Semiring = "plus_times",
     mask: Tensor | None = None,
     complement: bool = False,
-    format: object = None,
+    format: str | Format | None = None,
 ) -> Tensor:
     """The product of two sparse matrices over a semiring, at the elements of a mask where there is one.
 

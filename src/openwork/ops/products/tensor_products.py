@@ -33,6 +33,7 @@ from .einsum import einsum
 from .matmul import matmul
 
 if TYPE_CHECKING:
+    from ...format.format import Format
     from ...tensor.tensor import Tensor
 from .spgemm import _tensor
 from .tensor_times import contract_to_kept_format
@@ -41,7 +42,9 @@ __all__ = ["dot", "inner", "kron", "kronsum", "outer", "tensordot", "vdot", "vec
 
 
 @operation(method=True, returns="any", shape="product", dtype="promoted", fill="zero", format="product")
-def tensordot(a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: object = None) -> Any:
+def tensordot(
+    a: Any, b: Any, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2, format: str | Format | None = None
+) -> Any:
     """The sum of products over pairs of dimensions.
 
     Parameters
@@ -177,7 +180,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     fill="zero",
     format="product",
 )
-def outer(a: Any, b: Any, /, *, format: object = None) -> Any:
+def outer(a: Any, b: Any, /, *, format: str | Format | None = None) -> Any:
     """The products of all elements of `a` with all of `b`, both read as vectors: shape (a.size, b.size).
 
     Guarantees: NumPy's result; 0 times infinity or NaN is NaN, unspecified zeros included.
@@ -247,7 +250,7 @@ def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
 
 
 @operation(method=True, torch="kron", dtype="promoted", shape="multiplied", fill="f(fill)", format="sparse")
-def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
+def kron(a: Any, b: Any, /, *, format: str | Format | None = None) -> Tensor:
     """The Kronecker product: every element of `a` times the whole of `b`, in blocks.
 
     Parameters
@@ -298,7 +301,7 @@ def kron(a: Any, b: Any, /, *, format: object = None) -> Tensor:
 
 
 @operation(shape="multiplied", dtype="promoted", fill="zero", format="sparse")
-def kronsum(a: Any, b: Any, /, format: object = None) -> Tensor:
+def kronsum(a: Any, b: Any, /, format: str | Format | None = None) -> Tensor:
     """The Kronecker sum `kron(I, a) + kron(b, I)` of square matrices, the identities as large as the other one.
 
     format : the result's; without, that of the sum. Raises ShapeError for what is no square matrix.

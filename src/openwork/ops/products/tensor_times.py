@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
+from ...format.format import Format
 from ...interop.operands import adopt_foreign
 from ...late import late
 from ...runtime.formats import resolve_format
@@ -24,7 +25,7 @@ _LETTERS = "abcdefghijklmnopq"
 """Of dimensions; `r` and `z` are those of factors."""
 
 
-def contract_to_kept_format(a: Any, b: Any, left: str, right: str, output: str, format: object) -> Any:
+def contract_to_kept_format(a: Any, b: Any, left: str, right: str, output: str, format: str | Format | None) -> Any:
     """The product of two operands by letters: `einsum`, but of a sparse tensor with a dense array as `fibre_product`
     stores it, or from there in the format that is asked for."""
     a, b = (adopt_foreign(x.compute() if is_lazy(x) else x) for x in (a, b))
@@ -46,7 +47,7 @@ def _dense(x: Any) -> Any:
 
 
 @operation(masked=late("masked.tensor_products", "mttkrp"), returns="any", shape="product", dtype="promoted")
-def mttkrp(t: Any, factors: list[Any], dim: int, *, format: object = None) -> Any:
+def mttkrp(t: Any, factors: list[Any], dim: int, *, format: str | Format | None = None) -> Any:
     """Matricised tensor times Khatri-Rao product: the kernel of alternating least squares for CP decompositions.
 
     Parameters
@@ -91,7 +92,7 @@ def mttkrp_subscripts(ndim: int, dim: int) -> tuple[str, list[int]]:
 
 
 @operation(masked=late("masked.tensor_products", "ttv"), returns="any", shape="product", dtype="promoted")
-def ttv(t: Any, v: Any, dim: int, *, format: object = None) -> Any:
+def ttv(t: Any, v: Any, dim: int, *, format: str | Format | None = None) -> Any:
     """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension.
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense vector, sparse with the
@@ -125,7 +126,7 @@ def ttv_letters(ndim: int, dim: int) -> tuple[str, str, str]:
 
 
 @operation(masked=late("masked.tensor_products", "ttm"), returns="any", shape="product", dtype="promoted")
-def ttm(t: Any, m: Any, dim: int, *, format: object = None) -> Any:
+def ttm(t: Any, m: Any, dim: int, *, format: str | Format | None = None) -> Any:
     """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r.
 
     format : of the result; without, of a sparse tensor of three dimensions or more and a dense matrix, sparse with the
