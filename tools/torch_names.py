@@ -26,7 +26,7 @@ Made by `python tools/torch_names.py` with torch {VERSION}: every public name of
 `torch.masked`, and what it is on a Tensor, or a masked tensor, over torch buffers. *There* is an attribute, or a method
 with torch's arguments, which raises UnsupportedError for those that are not supported; its operation is named where
 that is a function of the namespace. What is not there raises AttributeError, for the reason given. Which arguments and
-layouts are tried, and what refuses: [torch.md](torch.md#the-matrix).
+layouts are tried, and what refuses: [torch.md](torch-functions.md#the-matrix).
 
 """
 
