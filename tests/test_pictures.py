@@ -59,3 +59,8 @@ def test_readme_shows_both(pictures) -> None:
     assert all((ROOT / path).exists() for path in (*named, *variants))
     links = findall(r"\]\((?!https?:)([^)#]+)", text)
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("end", ["", "-dark", "-narrow", "-narrow-dark"])
+def test_plots_are_those_of_the_library(end: str) -> None:
+    assert {"ow.plot.spy", "ow.plot.rows", "ow.plot.levels", "i : dense", "j : compressed"} <= set(words(f"plots{end}"))

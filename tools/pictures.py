@@ -271,8 +271,28 @@ def _strips(
             text(corner[0] + 11, top + 9, number, 8, ha="center")
 
 
+def plots(look: Look) -> Any:
+    """What `ow.plot` draws: where elements are, how long rows are, and how a small matrix is stored."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    names = ("text.", "axes.edge", "axes.label", "axes.title", "xtick.", "ytick.")
+    ink = {f"{name}color": look.ink for name in names}
+    with mpl.rc_context({**ink, "axes.facecolor": "none", "font.size": 9, "axes.titlesize": 9}):
+        figure = Figure(figsize=(4.2, 9.5) if look.narrow else (9.6, 3.4), layout="constrained")
+        axes = figure.subplots(3, 1) if look.narrow else figure.subplots(1, 3)
+        x = np.arange(8)
+        mesh = ow.kronsum(*[np.eye(8) * 2 - (abs(x[:, None] - x) == 1)] * 2, format="csr")
+        ow.plot.spy(mesh, ax=axes[0], color=look.colors[0])
+        ow.plot.rows(ow.random((400, 400), 0.02, format="csr", rng=0), ax=axes[1], color=look.colors[0])
+        ow.plot.levels(ow.asarray(example(), format="csr"), ax=axes[2], color=look.colors[0])
+        for axis, title in zip(axes, ("ow.plot.spy", "ow.plot.rows", "ow.plot.levels"), strict=True):
+            axis.set_title(title, fontfamily="monospace", fontweight="bold")
+    return figure
+
+
 def main() -> None:
-    """Write both pictures, each for every kind of page."""
+    """Write the pictures, each for every kind of page."""
     import matplotlib
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -281,7 +301,9 @@ def main() -> None:
     matplotlib.rcParams["svg.hashsalt"] = "openwork"
     IMAGES.mkdir(exist_ok=True)
     for end, look in LOOKS.items():
-        for name, figure in (("openwork", overview(look)), ("speed", speed(BENCHMARKS.read_text(), look))):
+        for name, figure in (
+            ("openwork", overview(look)), ("speed", speed(BENCHMARKS.read_text(), look)), ("plots", plots(look)),
+        ):  # fmt: skip
             figure.savefig(IMAGES / f"{name}{end}.svg", metadata={"Date": None}, transparent=True)
             if folder is not None:
                 paper = "#0d1117" if "dark" in end else "#ffffff"
