@@ -9,6 +9,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "_site"), str(HERE.parent / "tools")]
 
 import gallery  # noqa: E402
+import reference_pages  # noqa: E402
 
 import openwork  # noqa: E402
 
@@ -20,6 +21,10 @@ REPOSITORY = "https://github.com/openwork-project/openwork"
 SITE = "https://openwork-project.github.io/openwork"
 
 extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.linkcode",
+    "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_design",
@@ -29,6 +34,10 @@ extensions = [
 sphinx_gallery_conf = gallery.settings()
 exclude_patterns = ["_site", "_static"]
 suppress_warnings = ["config.cache"]
+autosummary_generate = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
 nitpicky = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!openwork\.).*")]  # types of other libraries
 python_use_unqualified_type_names = True
@@ -41,6 +50,12 @@ myst_heading_anchors = 3
 highlight_language = "text"
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_selector = "div:not(.output) > div.highlight > pre"
+
+
+def linkcode_resolve(domain, info):
+    """The address of an object's source."""
+    return reference_pages.source_address(domain, info, REPOSITORY)
+
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"openwork {version}"
@@ -69,6 +84,7 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
     "navigation_with_keys": True,
     "show_toc_level": 2,
+    "collapse_navigation": True,  # a page of the reference lists its own chapter only
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import subprocess
 import sys
@@ -177,7 +178,7 @@ def test_the_loops_of_how_it_works_are_golden() -> None:
     shown = [
         body
         for _, kind, body in FENCE.findall((DOCS / "how-it-works.md").read_text())
-        if kind.startswith("{code-block}")
+        if kind.startswith("{code-block}") and body.startswith(":class: golden")
     ]
     assert len(shown) == 2
     for body in shown:
@@ -235,64 +236,86 @@ def test_the_gallery_runs(path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_a_bar_in_a_summary_ends_no_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`x1 | x2` of `bitwise_or` stands in the table of names."""
+@pytest.fixture
+def reference_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module that writes the sources of the reference."""
     monkeypatch.setattr(sys, "path", [str(DOCS / "_site"), str(ROOT / "tools"), *sys.path])
-    from reference_pages import Entry, page
-
-    entries = tuple(Entry(f"openwork.f{k}", "function", "()", "`x1 | x2` of integers.") for k in range(5))
-    rows = [line for line in page("Five", "", entries).splitlines() if line.startswith("| `f")]
-    assert rows == [f"| `f{k}` | `x1 \\| x2` of integers. |" for k in range(5)]
+    return importlib.import_module("reference_pages")
 
 
-def test_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [str(DOCS / "_site"), *sys.path])
-    from docstrings import markdown
+def test_every_public_object_has_a_page(reference_pages: Any) -> None:
+    pages = reference_pages.pages()
+    shown = {name for chapter in reference_pages.chapters().values() for name in (*chapter.names, *chapter.dtypes)}
+    names = {name.removeprefix("openwork.") for name in shown} | reference_pages.MODULES.keys()
+    assert set(ow.__all__) <= names
+    assert {f"{name}.rst" for name in shown if name.startswith("openwork.")} <= pages.keys()
+    assert "automethod:: openwork::Tensor.sum" in pages["openwork.Tensor.sum.rst"]
+    listed = [line.strip().partition(" <")[0] for line in pages["linalg.rst"].splitlines() if " <openwork" in line]
+    assert {"linalg.cg", "linalg.LU"} <= set(listed)
 
-    text = """The product `a @ b` of a * b and c_d.
+
+def test_members_of_a_tensor_stand_in_groups(reference_pages: Any) -> None:
+    page = reference_pages.pages()["openwork.Tensor.rst"]
+    groups = [title for title, line in itertools.pairwise(page.splitlines()) if line.startswith("---")]
+    assert len(groups) > 8
+    assert {"Reductions", "Gradients", "By torch's names", "To other libraries"} <= set(groups)
+    assert page.count("~openwork.Tensor.") == len(reference_pages.members(ow.Tensor)) > 250
+
+
+def test_docstrings_become_restructured_text(reference_pages: Any) -> None:
+    lines = """A product `a @ b` of a * b and c_d.
+
+name : of |x|
+    and more
+
+As follows:
+    code_of * it
 
 Parameters
 ----------
-a, b : Tensor
-    Shape (m, n),
-    or an array.
-axis : int, optional
-    The axis.
-
-Returns
--------
-Tensor
-    That of `a`.
+c_d : Tensor
+    Shape (m, n).
 
 See Also
 --------
-c_d, linalg.solve
-
-Notes
------
-Cost: O(nse).
+zeros_like, eye
 
 Examples
 --------
 >>> a * b
-1
-"""
-    assert [line for line in markdown(text).splitlines() if line] == [
-        "The product `a @ b` of a \\* b and c\\_d.",
-        "**Parameters**",
-        "- `a, b`: Tensor. Shape (m, n), or an array.",
-        "- `axis`: int, optional. The axis.",
-        "**Returns**",
-        "- Tensor: That of `a`.",
-        "See also: `c_d`, `linalg.solve`.",
-        "**Notes**",
-        "**Cost**: O(nse).",
-        "**Examples**",
-        "```pycon",
+[x_1]""".splitlines()
+    reference_pages.docstring(None, "class", "openwork.Tensor", ow.Tensor, None, lines)
+    assert [line for line in lines if line] == [
+        "A product `a @ b` of a \\* b and c\\_d.",
+        "`name`",
+        "    of \\|x\\|",
+        "    and more",
+        "As follows:",
+        "::",
+        "    code_of * it",
+        "Parameters",
+        "----------",
+        "c\\_d : Tensor",
+        "    Shape (m, n).",
+        "See Also",
+        "--------",
+        "openwork.zeros_like, openwork.eye",
+        "Examples",
+        "--------",
         ">>> a * b",
-        "1",
-        "```",
+        "[x_1]",
     ]
+
+
+def test_an_object_is_linked_to_its_source(reference_pages: Any) -> None:
+    for module, name, file in (
+        ("openwork", "write", "io/files.py"),
+        ("openwork", "Tensor.sum", "ops/reductions/"),
+        ("openwork", "Tensor.values", "tensor/tensor.py"),
+        ("openwork.linalg", "cg", "linalg/iterative.py"),
+    ):
+        found = reference_pages.source_address("py", {"module": module, "fullname": name}, "SITE")
+        assert re.fullmatch(rf"SITE/blob/main/src/openwork/{file}.*#L\d+-L\d+", found), found
 
 
 def test_the_model_of_many_machines_is_the_pages() -> None:

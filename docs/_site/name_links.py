@@ -1,4 +1,4 @@
-"""Names in backticks -> links to the reference; before Sphinx reads, the reference is written."""
+"""Names in backticks -> links to the reference, whose sources are written before Sphinx reads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def link_names(app: Any, tree: nodes.document) -> None:
 def setup(app: Any) -> dict[str, Any]:
     """The hook that Sphinx calls."""
     app.connect("builder-inited", lambda _: reference_pages.write())
+    app.connect(
+        "autodoc-process-docstring", reference_pages.docstring, priority=400
+    )  # before numpydoc
     app.connect("source-read", gallery.read)
     app.connect("doctree-read", link_names)
     app.add_transform(search_words.SearchWords)
-    return {"parallel_read_safe": True, "env_version": 2}
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 3}

@@ -1,28 +1,36 @@
-"""The registry of operations and the docstrings of public modules -> the Markdown of docs/reference/*.md."""
+"""Public names by chapter -> the sources of docs/reference: a page for each object, which autodoc and numpydoc fill.
+
+The registry says which operations there are, the package and its modules which other names. A chapter lists its objects;
+a tensor's members stand in groups, each on a page of its own, those of other classes on the page of the class.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
-from docstrings import markdown
 from operations import CHAPTERS, blocks
 from operations import _numpy_names as numpy_names
 
 import openwork as ow
-from openwork import errors
-from openwork.runtime.operation import Operation
-from openwork.runtime.result_rules import DTYPES, FILLS, FORMATS, SHAPES
+from openwork.docstrings import compose
+from openwork.lazy_docstring import Documentation
+from openwork.runtime.operation import OPERATIONS, Operation
 
 FOLDER = Path(__file__).resolve().parents[1] / "reference"
+ROOT = FOLDER.parents[1]
 MODULES = {
-    "linalg": "Linear algebra", "graph": "Graphs", "nn": "Layers for torch", "masked": "Masked tensors",
-    "decomposition": "Decompositions", "plot": "Pictures", "io": "Files", "dask": "Dask",
+    "linalg": "Linear algebra", "graph": "Graphs", "nn": "Layers for torch", "torch": "Functions for torch", "torch.func": "Transforms of functions of Tensors",
+    "masked": "Masked tensors", "decomposition": "Decompositions", "plot": "Pictures", "io": "Files", "dask": "Dask",
 }  # fmt: skip
 OTHERS = {
     "making": (
@@ -37,353 +45,404 @@ OTHERS = {
     "settings": ("Advice and settings", ("advice",)),
     "errors": ("Errors", ()),
 }
-_NOT_HERE = re.compile(r"<[^<>]*>")
+GROUPS = {
+    "tensor": "Attributes, formats, copies", "operators": "Attributes, formats, copies",
+    "python_protocol": "Attributes, formats, copies", "exports": "To other libraries", "arithmetic": "Elementwise",
+    "autograd_mixin": "Gradients", "torch_names": "By torch's names", "torch_attributes": "By torch's names",
+    "scipy_names": "By SciPy's names", "methods": "By torch's names",
+}  # fmt: skip
+"""The last word of the module that has a method which is no operation -> the group where it stands."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What a page has of a public name: `kind` is Sphinx's name of such things."""
+class Chapter:
+    """A page that lists names."""
 
-    name: str
-    kind: str
-    signature: str
-    doc: str
-    facts: str = ""
-
-
-Page = tuple[str, str, tuple[Entry, ...]]
+    title: str
+    names: tuple[str, ...]
+    module: str = ""
+    dtypes: tuple[str, ...] = ()
 
 
 @cache
-def pages() -> dict[str, Page]:
-    """By file: the title, what stands before the entries, and these."""
+def chapters() -> dict[str, Chapter]:
+    """By the name of the page."""
     dtypes = tuple(
         n for n in ow._OTHERS["tensor.dtypes"] if n not in ("finfo", "iinfo", "isdtype")
     )
-    found = _pages_of_operations(dtypes)
-    found |= _pages_of_other_names()
-    for key, title in MODULES.items():
-        public = {e.name for _, _, es in found.values() for e in es}
-        found[key] = _page_of_module(
-            key, f"{title}: openwork.{key}", public
-        )  # the page that explains it has the plain title
-    absent = set(ow.__all__) - {
-        e.name.removeprefix("openwork.") for _, _, es in found.values() for e in es
-    }
-    absent -= {*dtypes, *MODULES}
-    assert not absent, f"no page of the reference has {sorted(absent)}"
-    return found
-
-
-def _pages_of_operations(dtypes: tuple[str, ...]) -> dict[str, Page]:
-    """A page for each chapter of operations, and that of the tensor."""
-    found: dict[str, Page] = {}
+    found = {}
     for key, title in CHAPTERS.items():
-        mine = tuple(
-            _operation(o)
-            for o in sorted(blocks(), key=lambda o: o.name)
-            if key in o.module.split(".")
+        names = sorted(o.name for o in blocks() if key in o.module.split("."))
+        more = ["finfo", "iinfo", "isdtype"] if key == "dtypes" else []
+        found[key] = Chapter(
+            title, _full("openwork", [*names, *more]), dtypes=dtypes if more else ()
         )
-        if mine:
-            found[key] = (title, "", mine)
-    found["tensor"] = ("The tensor", "", _with_members("openwork.Tensor", ow.Tensor))
-    title, _, entries = found["dtypes"]
-    more = tuple(
-        _entry(f"openwork.{n}", getattr(ow, n)) for n in ("finfo", "iinfo", "isdtype")
-    )
-    found["dtypes"] = (
-        title,
-        f"Dtypes and constants: {', '.join(f'`{n}`' for n in dtypes)}.",
-        (*entries, *more),
-    )
-    return found
-
-
-def _pages_of_other_names() -> dict[str, Page]:
-    """The pages of public names that are no operations: readers, formats, errors, settings."""
-    found: dict[str, Page] = {}
-    elsewhere = {
-        "io", "masked", "tensor.dtypes", "tensor.tensor", *(home for _, homes in OTHERS.values() for home in homes),
-    }  # fmt: skip
-    settings = tuple(home for home in ow._OTHERS if home not in elsewhere)
+    found["tensor"] = Chapter("The tensor", ("openwork.Tensor",))
     for key, (title, homes) in OTHERS.items():
-        homes = (*homes, *settings) if key == "settings" else homes
-        names = [name for home in homes for name in ow._OTHERS[home]]
-        names = {
-            "errors": [
-                n for n in errors.__all__ if getattr(ow, n, None) is getattr(errors, n)
-            ],
-            "formats": ["format", "Format"],
-        }.get(key, names)
-        entries = tuple(
-            e for n in names for e in _with_members(f"openwork.{n}", getattr(ow, n))
+        found[key] = Chapter(title, _full("openwork", names_of(homes)))
+    errors = [n for n in ow.__all__ if _kind(getattr(ow, n)) == "exception"]
+    found["errors"] = Chapter("Errors", _full("openwork", sorted(errors)))
+    found["formats"] = Chapter(
+        "Formats: openwork.format", ("openwork.format", "openwork.Format")
+    )
+    for key, title in MODULES.items():
+        found[key] = Chapter(
+            f"{title}: openwork.{key}", tuple(_of_module(key)), module=f"openwork.{key}"
         )
-        found[key] = (title, "", entries)
+    everywhere = {n for c in found.values() for n in c.names} | set(
+        _full("openwork", [*dtypes, *MODULES])
+    )
+    rest = [n for n in ow.__all__ if f"openwork.{n}" not in everywhere]
+    found["settings"] = Chapter(
+        "Advice and settings", (*found["settings"].names, *_full("openwork", rest))
+    )
+    return {key: chapter for key, chapter in found.items() if chapter.names}
+
+
+def names_of(homes: tuple[str, ...]) -> list[str]:
+    """The public names of modules whose names are no operations."""
+    return [name for home in homes for name in ow._OTHERS.get(home, ())]
+
+
+def _full(module: str, names: list[str]) -> tuple[str, ...]:
+    return tuple(f"{module}.{name}" for name in names)
+
+
+def _short(names: tuple[str, ...]) -> list[str]:
+    return [name.removeprefix("openwork.") for name in names]
+
+
+def _of_module(key: str) -> Iterator[str]:
+    """The names of a public module, functions first; those which the package has too stand there by its name.
+
+    A class of another public module has its page there.
+    """
+    module = import_module(f"openwork.{key}")
+    names = [
+        name for name in module.__all__ if not inspect.ismodule(getattr(module, name))
+    ]
+    for name in sorted(names, key=lambda n: (inspect.isclass(getattr(module, n)), n)):
+        value = getattr(module, name)
+        if inspect.isclass(value) and value.__module__.split(".")[1:2] in [
+            [k] for k in MODULES if k != key
+        ]:
+            continue
+        shared = name in ow.__all__ and inspect.unwrap(
+            getattr(module, name)
+        ) is inspect.unwrap(getattr(ow, name))
+        if not shared:
+            yield f"openwork.{key}.{name}"
+        elif name not in OPERATIONS and not any(
+            name in names_of(homes) for _, homes in OTHERS.values()
+        ):
+            yield f"openwork.{name}"
+
+
+def value_of(name: str) -> Any:
+    """What a full name stands for."""
+    module, _, last = name.rpartition(".")
+    return getattr(import_module(module), last)
+
+
+def _kind(value: Any) -> str:
+    """Sphinx's name of such things."""
+    if inspect.isclass(value):
+        return "exception" if issubclass(value, BaseException) else "class"
+    return "function" if callable(value) else "data"
+
+
+# -- members of classes ------------------------------------------------------------------------------------------------
+
+
+@cache
+def members(cls: type) -> dict[str, str]:
+    """Public members of a class that have documentation -> the group where each stands."""
+    found = {}
+    for name in sorted(dir(cls)):
+        owner = next((c for c in cls.__mro__ if name in vars(c)), object)
+        if (
+            name.startswith("_")
+            or not owner.__module__.startswith("openwork")
+            or not inspect.getdoc(getattr(cls, name))
+        ):
+            continue
+        operation = OPERATIONS.get(name)
+        title = next(
+            (
+                t
+                for k, t in CHAPTERS.items()
+                if operation and k in operation.module.split(".")
+            ),
+            "",
+        )
+        found[name] = title or GROUPS.get(owner.__module__.rpartition(".")[2], "Others")
     return found
 
 
-def _page_of_module(key: str, title: str, public: set[str]) -> Page:
-    """The page of a public module; names that other pages have stand in its first lines only."""
-    try:
-        module = import_module(f"openwork.{key}")
-    except ImportError as error:
-        return (
-            title,
-            f"This page was built without a library that it describes: {error}",
-            (),
+def own_members(cls: type) -> list[str]:
+    """The members that stand on the page of a class: not those of a parent which has a page of its own."""
+    public = {
+        value_of(name)
+        for chapter in chapters().values()
+        for name in chapter.names
+        if _kind(value_of(name)) == "class"
+    }
+    owner = {n: next(c for c in cls.__mro__ if n in vars(c)) for n in members(cls)}
+    return [n for n, c in owner.items() if c is cls or c not in public]
+
+
+def _in_groups(cls: type) -> dict[str, list[str]]:
+    """Groups in their order, with their members."""
+    found: dict[str, list[str]] = {
+        title: [] for title in (*GROUPS.values(), *CHAPTERS.values(), "Others")
+    }
+    for name, title in members(cls).items():
+        found[title].append(name)
+    return {title: names for title, names in found.items() if names}
+
+
+# -- the sources of the pages ------------------------------------------------------------------------------------------
+
+GROUPED = ("openwork.Tensor", "openwork.MaskedTensor")
+"""Classes whose members have pages of their own."""
+
+
+def pages() -> dict[str, str]:
+    """By file: the source of each page of the reference."""
+    found = {}
+    for key, chapter in chapters().items():
+        names = list(chapter.names)
+        head = [_title(chapter.title)]
+        if chapter.module:
+            said = _marked(inspect.getdoc(import_module(chapter.module)) or "")
+            head.append(
+                f".. py:module:: {chapter.module}\n\n{said}\n\n.. py:currentmodule:: None\n"
+            )
+        if chapter.dtypes:
+            head.append(
+                f"Dtypes and constants: {', '.join(f'``{n}``' for n in chapter.dtypes)}.\n"
+            )
+        found[f"{key}.rst"] = "\n".join([*head, _table(names), _tree(names)])
+        for name in names:
+            found |= _object(name)
+    listed = "\n".join(f"   {key}" for key in chapters())
+    found["index.rst"] = (
+        f"{_title('API reference')}\nEvery public name has a page. :doc:`Operations at a glance <../reference>` has all\n"
+        f"operations in one table.\n\n.. toctree::\n   :maxdepth: 1\n\n   ../reference\n{listed}\n"
+    )
+    return found
+
+
+def _title(text: str) -> str:
+    return f"{text}\n{'=' * len(text)}\n"
+
+
+def _table(names: list[str]) -> str:
+    rows = "\n".join(f"   ~{name}" for name in names)
+    return f".. autosummary::\n   :nosignatures:\n\n{rows}\n"
+
+
+def _tree(names: list[str]) -> str:
+    rows = "\n".join(f"   {name.removeprefix('openwork.')} <{name}>" for name in names)
+    return f".. toctree::\n   :hidden:\n\n{rows}\n"
+
+
+def _object(name: str) -> dict[str, str]:
+    """The page of an object, with those of its members where these have some."""
+    value, short = value_of(name), name.removeprefix("openwork.")
+    text = f"{_title(short)}\n.. auto{_kind(value)}:: {_address(name)}\n"
+    examples = f"\n.. minigallery:: {name}\n   :add-heading: In the gallery\n   :heading-level: -\n"
+    found = {}
+    if name in GROUPED:
+        groups = _in_groups(value)
+        text += "".join(
+            f"\n{title}\n{'-' * len(title)}\n\n{_table([f'{name}.{m}' for m in ms])}"
+            for title, ms in groups.items()
         )
-    head = (module.__doc__ or "").strip()
-    own = [n for n in module.__all__ if n not in ow.__all__ or not _same(module, n)]
-    shared = [n for n in module.__all__ if n not in own]
-    here = [n for n in shared if f"openwork.{n}" not in public]
-    if set(shared) - set(here):
-        head += (
-            f"\n\nAlso here: {', '.join(f'`{n}`' for n in shared if n not in here)}."
-        )
-    named = [
-        *((f"openwork.{n}", n) for n in here),
-        *((f"openwork.{key}.{n}", n) for n in own),
-    ]
-    named.sort(key=lambda pair: inspect.isclass(getattr(module, pair[1])))
-    return (
-        title,
-        head,
-        tuple(e for name, n in named for e in _with_members(name, getattr(module, n))),
-    )
+        text += "\n" + _tree([f"{name}.{m}" for ms in groups.values() for m in ms])
+        for member in members(value):
+            kind = "method" if callable(getattr(value, member)) else "attribute"
+            full = f"{short}.{member}"
+            found[f"{name}.{member}.rst"] = (
+                f"{_title(full)}\n.. auto{kind}:: {_address(name)}.{member}\n"
+            )
+    elif _kind(value) == "class" and own_members(value):
+        text += f"   :members: {', '.join(own_members(value))}\n"
+    return found | {f"{name}.rst": text + examples}
 
 
-def _operation(o: Operation) -> Entry:
-    """An operation, with what its block says of results and of where it is public."""
-    rules = [
-        f"{word} {_rule(table, value, o)}"
-        for word, value, table in zip(
-            ("shape:", "dtype:", "fill value:", "format:"), (o.shape, o.dtype, o.fill, o.format),
-            (SHAPES, DTYPES, FILLS, FORMATS), strict=True,
-        )
-        if value
-    ]  # fmt: skip
-    also = (
-        [f"`A.{o.name}`" if o.attribute else f"`A.{o.name}(...)`"]
-        if o.method or o.attribute
-        else []
-    )
-    also += [f"`A {SIGNS[o.operator]} B`"] if o.operator in SIGNS else []
-    also += [f"`np.{n}`" for n in numpy_names(o)]
-    takes = [
-        word
-        for word, value in (
-            ("masked tensors", o.masked is not None),
-            ("lazy tensors, deferred", o.lazy),
-        )
-        if value
-    ]
-    facts = [
-        ("The result", "; ".join(rules)),
-        ("Also", ", ".join(also)),
-        ("Takes", ", ".join(takes)),
-    ]
-    entry = _entry(f"openwork.{o.name}", o.function)
-    return Entry(
-        entry.name,
-        entry.kind,
-        entry.signature,
-        entry.doc,
-        "\n".join(f"- {a}: {b}" for a, b in facts if b),
-    )
+def _address(name: str) -> str:
+    """A full name as autodoc reads it where a module and its function are called alike."""
+    module, _, last = name.rpartition(".")
+    return f"{module}::{last}"
 
 
-SIGNS = {
-    "truediv": "/", "floordiv": "//", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^", "sub": "-", "mul": "*", "mod": "%", "pow": "**",
-    "add": "+",
-}  # fmt: skip
-"""Python's names of operators of two operands, and how they are written."""
-
-
-def _rule(table: dict[str, str], value: str, o: Operation) -> str:
-    """A rule of the result in words; what it says of several operands is left out where there is one."""
-    words = table.get(value, value)
-    one = o.arity == 1 or o.shape in ("same", "reduced", "moved")
-    return words.partition("; of several")[0] if one else words
-
-
-def _same(module: Any, name: str) -> bool:
-    """Whether the package has the module's function under the same name."""
-    return inspect.unwrap(getattr(module, name)) is inspect.unwrap(getattr(ow, name))
-
-
-def _with_members(name: str, value: Any) -> tuple[Entry, ...]:
-    """What it is, and of a class of ours its attributes and methods that have documentation.
-
-    What a class has from one that has a place of its own on these pages stands there.
-    """
-    entries = [_entry(name, value)]
-    home = import_module(name.rpartition(".")[0])
-    shown = []
-    for member in sorted(dir(value)) if entries[0].kind == "class" else ():
-        owner = next((c for c in value.__mro__ if member in vars(c)), object)
-        if member.startswith("_") or not owner.__module__.startswith("openwork"):
-            continue
-        if owner is not value and getattr(home, owner.__name__, None) is owner:
-            shown += [owner.__name__] * (owner.__name__ not in shown)
-            continue
-        found = inspect.getattr_static(value, member)
-        if isinstance(found, property) or not callable(getattr(value, member)):
-            text = _first(found) if isinstance(found, property) else ""
-            entries.append(Entry(f"{name}.{member}", "attribute", "", text))
-        else:
-            entries.append(_method(f"{name}.{member}", getattr(value, member)))
-    if shown:
-        more = f"Also what `{'`, `'.join(shown)}` has."
-        entries[0] = replace(entries[0], facts=more)
-    return tuple(entry for k, entry in enumerate(entries) if entry.doc or k == 0)
-
-
-def _method(name: str, value: Any) -> Entry:
-    """A method; one made from a block begins its documentation with its signature."""
-    entry = _entry(name, value, kind="method")
-    head, _, rest = entry.doc.partition("\n\n")
-    short = name.rpartition(".")[2]
-    if not head.startswith(f"{short}("):
-        return entry
-    return replace(entry, signature=head.removeprefix(short), doc=rest)
-
-
-def _entry(name: str, value: Any, kind: str = "") -> Entry:
-    if inspect.isclass(value):
-        kind = "exception" if issubclass(value, BaseException) else "class"
-    kind = kind or ("function" if callable(value) else "data")
-    return Entry(
-        name,
-        kind,
-        _signature(value) if kind in ("function", "method", "class") else "",
-        _first(value),
-    )
-
-
-def _first(value: Any) -> str:
-    """The documentation, without what is said alike of every function's `grad=`."""
-    return re.split(r"\n\ngrad : \"sparse\"", inspect.getdoc(value) or "")[0].strip()
-
-
-def _signature(value: Any) -> str:
-    """The parameters in parentheses and the result, with types where these say something, without long defaults."""
-    try:
-        signature = inspect.signature(value)
-    except (TypeError, ValueError):
-        return "(...)"
-    types = [str(p.annotation) for p in signature.parameters.values()]
-    if inspect.isclass(value) and any(t.startswith("_") for t in types):
-        return ""  # made by a function, from parts that are nobody's business
-    shown = [
-        p.replace(annotation=_type(p.annotation))
-        for p in signature.parameters.values()
-        if p.name not in ("self", "grad")
-    ]
-    result = signature.empty
-    if not inspect.isclass(value):
-        result = _type(signature.return_annotation)
-    text = str(signature.replace(parameters=shown, return_annotation=result))
-    return _NOT_HERE.sub("...", text)
-
-
-_ALIASES = {
-    "Axis": "int | Sequence[int] | None",
-    "Path_": "str | PathLike",
-    "Progress": "Callable[..., None]",
-    "Factor": "np.ndarray",
-    "trace.Step": "Step",
-}
-"""Short names of types in the code -> what a reader knows."""
-
-
-class _Type:
-    """A type that prints as the source has it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def _type(annotation: Any) -> Any:
-    """An annotation as text, Tensor by its full name; none where it says nothing."""
-    text = (
-        inspect.formatannotation(annotation)
-        if annotation is not inspect.Parameter.empty
-        else ""
-    )
-    text = re.sub(r"ForwardRef\('([^']+)'\)", r"\1", text.strip("'\""))
-    for alias, meaning in _ALIASES.items():
-        text = re.sub(rf"(?<![\w.]){alias}\b", meaning, text)
-    if text in ("", "Any", "object", "None"):
-        return inspect.Parameter.empty
-    return _Type(
-        re.sub(r"(?<![\w.])Tensor\b", "openwork.Tensor", text.replace("typing.", ""))
-    )
+def write(folder: Path = FOLDER) -> None:
+    """Write the pages; what is up to date stays untouched, so that Sphinx reads it no more."""
+    folder.mkdir(exist_ok=True)
+    texts = pages()
+    for path in folder.iterdir():
+        if path.is_file() and path.name not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
 
 
 @cache
 def addresses() -> dict[str, str]:
     """By what pages write in backticks, without `ow.`: the full name of what they mean."""
     found: dict[str, str] = {}
-    for _, _, entries in pages().values():
-        for entry in entries:
-            short = entry.name.removeprefix("openwork.")
-            found.setdefault(short, entry.name)
-            if entry.kind in ("function", "class"):
-                found.setdefault(short.rpartition(".")[2], entry.name)
+    for chapter in chapters().values():
+        for name in chapter.names:
+            short, value = name.removeprefix("openwork."), value_of(name)
+            found.setdefault(short, name)
+            found.setdefault(short.rpartition(".")[2], name)
+            if _kind(value) == "class":
+                shown = members(value) if name in GROUPED else own_members(value)
+                found |= {
+                    f"{short}.{m}": f"{name}.{m}"
+                    for m in shown
+                    if f"{short}.{m}" not in found
+                }
     return found
 
 
-def page(title: str, head: str, entries: tuple[Entry, ...]) -> str:
-    """The Markdown of a page: a list of all names with their first sentence, then each in full.
+# -- docstrings, on their way to numpydoc ------------------------------------------------------------------------------
 
-    What a class has is in the list where the page is about that class alone.
-    """
-    out = [f"# {title}", "", markdown(head) if head else ""]
-    classes = {e.name for e in entries if e.kind in ("class", "exception")}
-    listed = [
-        e
-        for e in entries
-        if len(classes) == 1 or e.name.rpartition(".")[0] not in classes
-    ]
-    if len(listed) > 4:
-        out += ["| name | what it is |", "| --- | --- |"]
-        for entry in listed:
-            summary = (
-                markdown(" ".join(entry.doc.split("\n\n")[0].split()))
-                .strip()
-                .replace("\n", " ")
-                .replace("|", "\\|")
+_CODE = re.compile(r"(`[^`]+`)")
+_SPECIAL = re.compile(r"([\\*_|])")
+_ENTRY = re.compile(r"^([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*(?:\([^()]*\))?) +: (.*)$")
+_SEE = re.compile(r"(?<=See Also\n--------\n)(?:[^\n]+\n)+")
+SIGNS = {
+    "divide": "/", "floor_divide": "//", "bitwise_left_shift": "<<", "bitwise_right_shift": ">>", "less": "<",
+    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=", "bitwise_and": "&",
+    "bitwise_or": "|", "bitwise_xor": "^", "subtract": "-", "multiply": "*", "remainder": "%", "pow": "**", "add": "+",
+    "matmul": "@",
+}  # fmt: skip
+
+
+def docstring(
+    _app: Any, _what: str, name: str, value: Any, _options: Any, lines: list[str]
+) -> None:
+    """autodoc's hook: what stands in backticks stays code, all else is prose without marks."""
+    text = "\n".join(lines).strip()
+    if isinstance(value, FunctionType) and not isinstance(value.__doc__, Documentation):
+        with suppress(ValueError):  # prose of another form stays as it is
+            text = compose(
+                value.__doc__ or "",
+                inspect.signature(value),
+                package="",
+                skipped=("self",),
             )
-            out.append(f"| `{entry.name.removeprefix('openwork.')}` | {summary} |")
-        out.append("")
-    for entry in entries:
-        fence = "````"
-        out += [
-            f"{fence}{{py:{entry.kind}}} {entry.name}{entry.signature}",
-            "",
-            markdown(entry.doc),
-            entry.facts,
-            fence,
-            "",
-        ]
+    operation = OPERATIONS.get(name.removeprefix("openwork."))
+    if operation is not None:
+        text = text.replace(
+            "\nExamples\n--------", f"\n{_also(operation)}\n\nExamples\n--------", 1
+        )
+    lines[:] = _SEE.sub(
+        lambda found: f"{', '.join(_seen(found[0], name))}\n", _marked(text)
+    ).splitlines()
+
+
+def _also(o: Operation) -> str:
+    """Where an operation is public besides, and what it takes."""
+    also = (
+        [f"`A.{o.name}`" if o.attribute else f"`A.{o.name}(...)`"]
+        if o.method or o.attribute
+        else []
+    )
+    also += [f"`A {SIGNS[o.name]} B`"] if o.name in SIGNS else []
+    also += [f"`np.{n}`" for n in numpy_names(o)]
+    takes = [
+        word
+        for word, value in (
+            ("masked tensors", o.masked is not None),
+            ("lazy tensors", o.lazy),
+        )
+        if value
+    ]
+    found = [f"Also {', '.join(also)}."] * bool(also) + [
+        f"Takes {' and '.join(takes)} too."
+    ] * bool(takes)
+    return " ".join(found)
+
+
+def _seen(names: str, name: str) -> list[str]:
+    """The full names of what a docstring's See Also lists, where these pages have them."""
+    home = name.removeprefix("openwork.").rpartition(".")[0]
+    found = []
+    for one in " ".join(names.replace("\\", "").split()).split(", "):
+        full = addresses().get(f"{home}.{one}".strip(".")) or addresses().get(one)
+        found.append(full or one)
+    return found
+
+
+def _marked(text: str) -> str:
+    """A docstring as reStructuredText: before its sections, what is indented is code, and `name : text` an entry."""
+    out: list[str] = []
+    kind, in_sections = "", False
+    for line, after in pairwise([*text.splitlines(), ""]):
+        in_sections |= after.startswith("---")
+        last, entry = kind, None if in_sections else _ENTRY.match(line)
+        if line.lstrip().startswith(">>> ") or (last == "doctest" and line):
+            kind = "doctest"
+            out.append(line)
+        elif entry:
+            kind = "entry"
+            out += ["", f"`{entry[1]}`", f"    {_prose(entry[2])}"]
+        elif last != "entry" and line.startswith("    ") and not in_sections:
+            kind = "code"
+            out += [*(["", "::", ""] if last != "code" else []), line]
+        elif line or last != "code":
+            kind = "entry" if last == "entry" and line.startswith(" ") else ""
+            out += [
+                *([""] if last in ("code", "entry") and not kind else []),
+                _prose(line),
+            ]
+        else:
+            out.append(line)
     return "\n".join(out)
 
 
-def write(folder: Path = FOLDER) -> None:
-    """The pages, and the list of them; what is up to date stays untouched, so that Sphinx reads it no more."""
-    folder.mkdir(exist_ok=True)
-    texts = {f"{key}.md": page(*content) for key, content in pages().items()}
-    listed = "\n".join(f"{name.removesuffix('.md')}" for name in texts)
-    texts["index.md"] = (
-        "# Reference\n\nEvery public name, from the documentation in the code. "
-        "[Operations at a glance](../reference.md) has all operations in one table.\n\n"
-        f"```{{toctree}}\n:maxdepth: 1\n\n../reference\n{listed}\n```\n"
+def _prose(text: str) -> str:
+    """A line with all but what stands in backticks taken literally."""
+    parts = _CODE.split(text)
+    return "".join(
+        part if k % 2 else _SPECIAL.sub(r"\\\1", part) for k, part in enumerate(parts)
     )
-    for name, text in texts.items():
-        path = folder / name
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+
+
+def source_address(domain: str, info: dict[str, str], repository: str) -> str | None:
+    """linkcode's hook: the address of the lines that define an object."""
+    if domain != "py" or not info["module"]:
+        return None
+    value: Any = import_module(info["module"])
+    for part in info["fullname"].split("."):
+        value = (
+            inspect.getattr_static(value, part, None)
+            if inspect.isclass(value)
+            else getattr(value, part, None)
+        )
+    value = inspect.unwrap(value.fget if isinstance(value, property) else value)
+    value = (
+        getattr(OPERATIONS.get(info["fullname"].rpartition(".")[2]), "function", value)
+        if _is_made(value)
+        else value
+    )
+    try:
+        path, (lines, first) = (
+            inspect.getsourcefile(inspect.unwrap(value)),
+            inspect.getsourcelines(inspect.unwrap(value)),
+        )
+    except (TypeError, OSError):
+        return None
+    if path is None or not Path(path).is_relative_to(ROOT):
+        return None
+    return f"{repository}/blob/main/{Path(path).relative_to(ROOT)}#L{first}-L{first + len(lines) - 1}"
+
+
+def _is_made(value: Any) -> bool:
+    """Whether a method is made of the block of an operation."""
+    return getattr(value, "__module__", "").endswith("tensor.methods")

@@ -44,9 +44,9 @@ WORDS = {
     "graphs": ("graph", "graphs", "networkx", "csgraph", "adjacency matrix"),
     "decompositions": ("tensor decomposition", "decomposition", "cp decomposition", "parafac", "low rank"),
     "torch": ("torch", "pytorch", "autograd"),
-    "torch#gradients": ("gradient", "gradients", "backward", "derivative", "backpropagation", "differentiation"),
-    "torch#layers": ("layers", "neural network", "nn.module", "graph neural network", "gnn"),
-    "torch#torch-compile": ("torch.compile", "compile a model"),
+    "torch-gradients#gradients": ("gradient", "gradients", "backward", "derivative", "backpropagation", "differentiation"),
+    "torch-layers#layers": ("layers", "neural network", "nn.module", "graph neural network", "gnn"),
+    "torch-compile#torch-compile": ("torch.compile", "compile a model"),
     "dask": ("dask", "distributed", "parallel", "cluster"),
     "scale": ("large data", "out of core", "larger than memory", "memory map", "big matrix"),
     "files": (
