@@ -207,7 +207,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 def matrix_power(a: Any, n: int, /) -> Any:
-    """The product of n factors `a`, by repeated squaring; the identity for n = 0. Of dense format also for a negative n.
+    """The product of n factors `a`, by repeated squaring; the identity for n = 0. Of dense format also for negative n.
 
     Returns
     -------
