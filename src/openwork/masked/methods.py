@@ -224,7 +224,7 @@ def _of_torch(m: Any, name: str) -> Callable[..., Any] | None:
 
 def _in_numpy(x: Any) -> Any:
     """The masked tensors of a result, in a tuple too, over NumPy buffers; those changed in place stay what they are."""
-    if isinstance(x, Methods):
+    if hasattr(x, "_tensor"):
         me = _me(x)
         me._tensor = in_library(me._tensor, np, "a method of torch's")
     return type(x)(map(_in_numpy, x)) if isinstance(x, tuple) else x

@@ -17,7 +17,7 @@ from ..storage import buffers
 from ..storage.buffers import Array
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
-from ..tensor.documentation import document_class
+from ..tensor.documentation import document_class, one_class
 from ..tensor.methods import MaskedMethods
 from ..tensor.tensor import Tensor
 from ..tensor.torch_names import LAYOUTS, CallableBool, CallableSize
@@ -41,6 +41,7 @@ else:
 __all__ = ["MaskedTensor", "bits_of", "require_masked", "unpickled", "wrap"]
 
 
+@one_class
 class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
     """A tensor some of whose elements are missing: no value at all, not zero and not NaN.
 

@@ -7,14 +7,16 @@ import inspect
 import re
 from collections.abc import Mapping
 from inspect import Signature
-from types import FunctionType
-from typing import Any
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
+from typing import Any, TypeVar
 
 from ..late import late
 from ..lazy_docstring import Documentation
 from ..runtime.operation import block
 
-__all__ = ["document_class", "of_operation"]
+__all__ = ["document_class", "of_operation", "one_class"]
+
+C = TypeVar("C", bound=type)
 
 _compose = late("docstrings", "compose")
 
@@ -57,6 +59,18 @@ def _returning(signature: Signature, function: Any, kind: str) -> Signature:
     if isinstance(returned, str):
         returned = returned.replace("Tensor", kind)
     return Signature(list(signature.parameters.values()), return_annotation=returned)
+
+
+def one_class(cls: C) -> C:
+    """A class that is written in several -> one with all their members and no base, as `help` then shows it."""
+    slots = MemberDescriptorType | GetSetDescriptorType
+    members = {
+        name: member
+        for base in cls.__mro__[-2::-1]
+        for name, member in vars(base).items()
+        if not isinstance(member, slots)
+    }
+    return type(cls)(cls.__name__, (), members | {"__hash__": cls.__hash__})
 
 
 def document_class(cls: type, texts: Mapping[str, str], first: str) -> None:

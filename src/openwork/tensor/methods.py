@@ -199,13 +199,19 @@ def _numpys(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any])
     return by_numpy(name, (self, *args), kwargs)
 
 
+def _owner(cls: type, name: str) -> type:
+    """The class that has a member of this name."""
+    return next(base for base in cls.__mro__ if name in vars(base))
+
+
 def _by_place(name: str, summary: str) -> Callable[..., Any]:
     """The method, which at its first call takes the place of this one."""
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         method = _bound(name)
-        if getattr(Methods, name) is call:
-            setattr(Methods, name, _called(method, "Tensor", name, summary))
+        owner = _owner(type(self), name)
+        if vars(owner)[name] is call:
+            setattr(owner, name, _called(method, "Tensor", name, summary))
             method.__dict__.update(call.__dict__)  # what the tracer of torch.compile reads in its place
         return method(self, *args, **kwargs)
 
@@ -237,7 +243,7 @@ def _attribute(kind: type, name: str, summary: str) -> property:
         if kind is not Methods:
             return _operation(self, name, (), {})
         function = block(name).function
-        setattr(Methods, name, property(function, doc=summary))
+        setattr(_owner(type(self), name), name, property(function, doc=summary))
         return function(self)
 
     return property(found, doc=summary)

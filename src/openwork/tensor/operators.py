@@ -79,7 +79,7 @@ def _is_foreign(other: Any) -> bool:
     """`_defers_to` for a type that is met for the first time, which is remembered; see `operands.is_operand`."""
 
     cls = type(other)
-    if isinstance(other, Operators):
+    if getattr(cls, "__matmul__", None) is vars(Operators)["__matmul__"]:  # a tensor of ours, lazy or not
         _KNOWN_TYPES.add(cls)
         return False
     if getattr(other, "__array_priority__", 0.0) > PRIORITY or getattr(cls, "__array_ufunc__", True) is None:

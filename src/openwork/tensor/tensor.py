@@ -30,7 +30,7 @@ from ..storage.watch import read_only
 from .autograd_mixin import AutogradMixin
 from .casting import may_cast
 from .display import html, line, text
-from .documentation import document_class
+from .documentation import document_class, one_class
 from .exports import Exports
 from .inplace import make_writable, refuse_dense_gradient, replace_storage
 from .methods import Methods
@@ -63,6 +63,7 @@ DEVICES = ("opencl", "cuda.core", "interpreter")
 """Devices whose tensors are `DeviceTensor`s."""
 
 
+@one_class
 class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, Exports, Methods):
     """A tensor whose storage format is a value.
 
