@@ -175,7 +175,10 @@ def members(cls: type) -> dict[str, str]:
             ),
             "",
         )
-        found[name] = title or GROUPS.get(owner.__module__.rpartition(".")[2], "Others")
+        member = inspect.getattr_static(cls, name)
+        member = member.fget if isinstance(member, property) else member
+        home = getattr(member, "__module__", owner.__module__).rpartition(".")[2]
+        found[name] = title or GROUPS.get(home, "Others")
     return found
 
 
