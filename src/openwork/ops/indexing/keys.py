@@ -209,8 +209,14 @@ def _common_axes(arrays: dict[int, Ints]) -> list[set[int]]:
 def _group(arrays: dict[int, Ints], dims: set[int], broadcast: tuple[int, ...]) -> Group:
     axes = tuple(sorted({k for d in dims for k, n in enumerate(arrays[d].shape) if n != 1}))
     extents = tuple(n if k in axes else 1 for k, n in enumerate(broadcast))
-    flat = {d: np.ascontiguousarray(np.broadcast_to(arrays[d], extents)).reshape(-1) for d in sorted(dims)}
+    flat = {d: _spread(arrays[d], extents) for d in sorted(dims)}
     return Group(flat, axes, tuple(broadcast[k] for k in axes))
+
+
+def _spread(array: Ints, extents: tuple[int, ...]) -> Ints:
+    """The elements of an array that is broadcast to some extents, row-major."""
+    whole = array if array.shape == extents else np.broadcast_to(array, extents)
+    return np.ascontiguousarray(whole).reshape(-1)
 
 
 def _expand(key: Any, shape: tuple[int, ...]) -> list[_Item]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import accumulate
+from operator import mul
 
 from ...runtime.conversion.remap import Program
 from ...storage.buffers import length
@@ -47,7 +48,7 @@ def _group_program(program: Program, group: Group, storage: Storage) -> dict[int
     if 0 in group.shape:
         return dict.fromkeys(group.axes, "0")
     place = look_up(program, group.arrays, storage.shape, length(storage.values))
-    strides = np.cumprod([1, *group.shape[:0:-1]], dtype=np.int64)[::-1].tolist()
+    strides = [*accumulate(group.shape[:0:-1], mul, initial=1)][::-1]
     crd = {}
     for k, (axis, stride, extent) in enumerate(zip(group.axes, strides, group.shape, strict=True)):
         quotient = place if stride == 1 else f"{place} // {program.number(stride)}"
@@ -83,8 +84,8 @@ def _mark_monotone(program: Program, selection: Selection) -> None:
             continue
         d, array = single
         axis = selection.axes.index(Axis(array=group.axes[0]))
-        steps = np.diff(array)
-        if bool(np.all(steps > 0)):
+        steps = array[1:] - array[:-1]
+        if (steps > 0).all():
             program.rises[d] = axis
-        elif bool(np.all(steps >= 0)):
+        elif (steps >= 0).all():
             program.rises_last[d] = axis
