@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any
 
 from ..storage.buffers import at_first_tensor
-from ..storage.storage import Storage
 
 __all__ = ["substitute"]
 
@@ -67,9 +66,7 @@ at_first_tensor.append(leave_alone)
 
 
 def _add_rules() -> None:
-    """Add the package's files to the tracer's rules; constructors of dataclasses are given this file as theirs."""
-    init: Any = Storage.__init__
-    init.__code__ = init.__code__.replace(co_filename=__file__)
+    """Add the package's files to the tracer's rules."""
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     if not hasattr(rules, "add"):
         return
