@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invariant_cases import BREAKS, LAYOUTS, Break, make
 
+from openwork.codegen import cache
 from openwork.codegen.plan_cache import PlanCache
 from openwork.compiler.invariant_checks import Chain, ChainLevel, kernel
 from openwork.errors import InvariantError
@@ -101,7 +104,24 @@ def test_large_and_located():
         checks.check(storage)
 
 
+def test_small_tensors_take_a_kernel_from_disk_at_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENWORK_CACHE_DIR", str(tmp_path))
+    for is_there in (False, True):
+        monkeypatch.setattr(cache, "_MEMORY", OrderedDict())
+        monkeypatch.setattr(checks, "_kernels", PlanCache("of a test"))
+        monkeypatch.setattr(checks, "_prepared", PlanCache("of a test"))
+        monkeypatch.setattr(checks, "_requests", checks.Counter())
+        checks.check(LAYOUTS["csr"]("i4"))
+        assert not checks._kernels
+        checks.check(LAYOUTS["csr"]("i4"))
+        assert len(checks._kernels) == is_there
+        for _ in range(checks.PATIENCE):
+            checks.check(LAYOUTS["csr"]("i4"))
+        assert len(checks._kernels) == 1
+
+
 def test_small_tensors_wait_for_a_kernel(monkeypatch):
+    monkeypatch.setattr(cache, "at_hand", lambda *_: None)
     monkeypatch.setattr(checks, "_kernels", PlanCache("of a test"))
     monkeypatch.setattr(checks, "_prepared", PlanCache("of a test"))
     monkeypatch.setattr(checks, "_requests", checks.Counter())

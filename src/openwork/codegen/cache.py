@@ -78,25 +78,42 @@ def get(key: str, build: Callable[[], Kernel]) -> Executable:
     Two keys must differ where their kernels do. Cost: a dictionary look-up when warm, a few milliseconds from disk,
     tens of milliseconds to compile.
     """
-    if engine.is_unoptimised():
-        key = f"compiled quickly: {key}"
-    if CHECKED:
-        key = f"checked | {key}"
+    key = _whole(key)
     executable = _MEMORY.get(key)
     if executable is None:
         with _LOCK:
             executable = _MEMORY.get(key)
             if executable is None:
-                executable = _MEMORY[key] = _from_disk(key, build) or _compile(key, build)
-                _counts.misses += 1
-                if len(_MEMORY) > _limit:
-                    _evict()
-                return executable
+                return _keep(key, _from_disk(key, build) or _compile(key, build))
     with _LOCK:
         _counts.hits += 1
         if key in _MEMORY:
             _MEMORY.move_to_end(key)
     return executable
+
+
+def _keep(key: str, executable: Executable) -> Executable:
+    _MEMORY[key] = executable
+    _counts.misses += 1
+    if len(_MEMORY) > _limit:
+        _evict()
+    return executable
+
+
+def at_hand(key: str, build: Callable[[], Kernel]) -> Executable | None:
+    """`get` of a kernel that is in memory or on disk; None where it had to be compiled."""
+    key = _whole(key)
+    with _LOCK:
+        found = _MEMORY.get(key)
+        if found is None and (found := _from_disk(key, build)) is not None:
+            _keep(key, found)
+        return found
+
+
+def _whole(key: str) -> str:
+    """A key with how kernels are compiled."""
+    key = f"compiled quickly: {key}" if engine.is_unoptimised() else key
+    return f"checked | {key}" if CHECKED else key
 
 
 def of_text(text: str, *, reassociate: bool = False, **types: str) -> Executable:

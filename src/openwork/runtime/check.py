@@ -217,10 +217,16 @@ def _by_kernels(storage: Storage) -> bool | None:
 
 
 def _is_wanted(chain: Chain) -> bool:
-    """Whether a small tensor is checked by a kernel: it is compiled already, or was requested often."""
+    """Whether a small tensor is checked by a kernel: it is at hand, or was requested often.
+
+    The disk is asked at the second request: many a structure is checked once in a program.
+    """
     if chain in _kernels:
         return True
     _requests[chain] += 1
+    if _requests[chain] == 2 and (found := cache.at_hand(chain.key, lambda: kernel(chain))) is not None:
+        _kernels.keep(chain, found)
+        return True
     return _requests[chain] > PATIENCE
 
 
