@@ -1,46 +1,73 @@
 """The CUDA adapter against a stand-in for cuda.core, which checks arguments, grids, streams and lifetimes, and runs
-each kernel by the interpreter of the device form."""
+each kernel by the interpreter of the device form, or by OpenCL."""
 
 from __future__ import annotations
 
+import hashlib
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from device_cases import cases, same
-from matrix import dense_array, tensor
+from device_cases import cases, compare, same
+from matrix import FORMATS, dense_array, tensor
 
-from openwork.device import cuda
-from openwork.device.adapter import Memory
-from openwork.device.tensor import upload
+import openwork as ow
+from openwork.device import adapter, cuda
+from openwork.device.adapter import Memory, Program, adapter_of
 from openwork.device.vector import gather
 from openwork.errors import UnsupportedError
 from openwork.ir.grid_interpret import run_grid
 from openwork.ir.loop import Buffer, Grid, Kernel
+from openwork.ir.text import parse
 from openwork.storage.buffers import numpy_dtype
 
 torch = pytest.importorskip("torch")
 STREAM = 0x5EED
 
 
-class Core:
-    """cuda.core as the adapter uses it. kernels : by their PTX"""
+def _cubin(ptx: str) -> bytes:
+    """What the stand-in makes of PTX."""
+    return b"cubin " + hashlib.sha256(ptx.encode()).digest()
 
-    def __init__(self) -> None:
+
+class Core:
+    """cuda.core as the adapter uses it. kernels : by their cubin; run : executes one"""
+
+    __version__ = "stand-in"
+
+    def __init__(self, run: Callable[[Kernel, dict[str, Any], int], None]) -> None:
         self.kernels: dict[bytes, Kernel] = {}
         self.alive: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.launches: list[str] = []
+        self.compiled = 0
+        self.run = run
         core = self
 
+        class ProgramOptions:
+            def __init__(self, *, arch: str) -> None:
+                assert arch == "sm_90"
+
+        class Program:
+            def __init__(self, code: str, code_type: str, options: Any) -> None:
+                assert code_type == "ptx"
+                assert isinstance(options, ProgramOptions)
+                assert ".target sm_90" in code
+                self.ptx = code
+
+            def compile(self, target_type: str) -> Any:
+                assert target_type == "cubin"
+                core.compiled += 1
+                return type("Compiled", (), {"code": _cubin(self.ptx)})
+
         class ObjectCode:
-            def __init__(self, ptx: bytes, name: str) -> None:
-                assert f".visible .entry {name}(".encode() in ptx
-                self.kernel = core.kernels[ptx]
+            def __init__(self, cubin: bytes) -> None:
+                self.kernel = core.kernels[cubin]
 
             @staticmethod
-            def from_ptx(module: bytes, *, name: str = "") -> Any:
-                return ObjectCode(module, name)
+            def from_cubin(module: bytes, *, name: str = "") -> Any:
+                return ObjectCode(module)
 
             def get_kernel(self, name: str) -> Kernel:
                 assert name == self.kernel.name
@@ -52,6 +79,7 @@ class Core:
                 self.grid, self.block = grid, block
 
         self.ObjectCode, self.LaunchConfig = ObjectCode, LaunchConfig
+        self.Program, self.ProgramOptions = Program, ProgramOptions
 
     def launch(self, stream: Any, config: Any, kernel: Kernel, *values: Any) -> None:
         assert stream.__cuda_stream__() == (0, STREAM)
@@ -70,13 +98,24 @@ class Core:
                 assert value.dtype == numpy_dtype(p.scalar)
                 arguments[p.name] = value
         self.launches.append(kernel.name)
-        run_grid(kernel, arguments, config.grid)
+        self.run(kernel, arguments, config.grid)
+
+
+def _on_opencl(kernel: Kernel, arguments: dict[str, Any], groups: int) -> None:
+    """Run a kernel on OpenCL: buffers are copied there and back."""
+    device = adapter_of("opencl")
+    moved = {
+        p.name: device.of(arguments[p.name], p.scalar) if isinstance(p, Buffer) else arguments[p.name]
+        for p in kernel.params
+    }
+    Program(kernel)(device, moved, groups)
+    for p in kernel.params:
+        if isinstance(p, Buffer) and p.mutable:
+            arguments[p.name][:] = moved[p.name].to_numpy()
 
 
 class Recorded(cuda.Cuda):
     """The adapter over torch's memory on the CPU, with small groups, and the stand-in as its driver."""
-
-    grid = Grid(8, 4)
 
     def stream(self) -> Any:
         return cuda._Stream(STREAM)
@@ -86,19 +125,32 @@ class Recorded(cuda.Cuda):
         self.core.alive[handle.data_ptr()] = handle
         return handle
 
+    def given(self, x: object) -> Memory | None:
+        memory = super().given(x)
+        if memory is not None:
+            self.core.alive[memory.handle.data_ptr()] = memory.handle
+        return memory
 
-@pytest.fixture
-def recorded(monkeypatch: Any) -> Recorded:
-    core = Core()
-    plain = cuda.ptx_of
+
+def _recorded(monkeypatch: Any, run: Callable[[Kernel, dict[str, Any], int], None], grid: Grid) -> Recorded:
+    core, plain = Core(run), cuda.ptx_of
 
     def ptx_of(kernel: Kernel, architecture: str) -> str:
         text = plain(kernel, architecture)
-        core.kernels[text.encode()] = kernel
+        assert f".visible .entry {kernel.name}(" in text
+        core.kernels[_cubin(text)] = kernel
         return text
 
     monkeypatch.setattr(cuda, "ptx_of", ptx_of)
-    return Recorded(core, "cpu", "sm_90")
+    device = Recorded(core, "cpu", "sm_90")
+    device.grid = grid
+    monkeypatch.setitem(adapter._adapters, "cuda", device)
+    return device
+
+
+@pytest.fixture
+def recorded(monkeypatch: Any) -> Recorded:
+    return _recorded(monkeypatch, run_grid, Grid(8, 4))
 
 
 @pytest.mark.parametrize("spec", ["csr", "coo"])
@@ -107,14 +159,43 @@ def test_calls_of_the_driver_are_those_that_it_takes_and_give_what_the_host_give
 ) -> None:
     wanted = {"csr": ("A @ x", "A * 2"), "coo": ("A @ x",)}[spec]
     host = tensor(dense_array((4, 6)), spec)
-    there = upload(host, recorded)
+    there = host.to("cuda")
+    assert there.adapter is recorded
     for name, function, shapes in cases((4, 6)):
         if name in wanted:
             dense = [np.arange(1.0, 1 + np.prod(s)).reshape(s) for s in shapes]
-            operands = [upload(tensor(x, "dense"), recorded) for x in dense]
+            operands = [ow.asarray(x, device="cuda") for x in dense]
             same(function(there, *operands), function(host, *dense), name)
     assert recorded.core.launches
     assert isinstance(there.values, torch.Tensor)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("spec", [s for s in FORMATS[2] if "nonunique" not in s])
+def test_the_list_of_operations_by_the_driver_with_kernels_run_by_opencl(monkeypatch: Any, spec: str) -> None:
+    recorded = _recorded(monkeypatch, _on_opencl, Grid(128, 32))
+    for case in cases((8, 12)):
+        if case[0] in ("A @ x", "x @ A", "A @ X", "sddmm", "A + B", "sum 0", "softmax 1", "sin"):
+            compare(case, dense_array((8, 12)), spec, "cuda")
+    assert recorded.core.launches
+
+
+def test_cubins_are_kept_on_disk(recorded: Recorded, monkeypatch: Any, tmp_path: Any) -> None:
+    monkeypatch.setenv("OPENWORK_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.delenv("OPENWORK_CACHE", raising=False)
+    kernel = parse("def twice(y: f32[mut]):  # grid of 8, subgroups of 4\n    y[item] += y[item]")
+    for compiled in (1, 1):
+        y = recorded.of(np.arange(8.0), "f32")
+        Program(kernel)(recorded, {"y": y}, 1)
+        np.testing.assert_array_equal(y.to_numpy(), 2 * np.arange(8.0))
+        assert recorded.core.compiled == compiled
+
+
+def test_values_that_torch_records_are_not_moved_without_their_graph(recorded: Recorded) -> None:
+    A = ow.asarray(torch.eye(3), format="csr")
+    same(A.to("cuda"), ow.asarray(np.eye(3, dtype="float32"), format="csr"), "torch's values")
+    with pytest.raises(UnsupportedError, match="detach"):
+        A.requires_grad_().to("cuda")
 
 
 def test_a_buffer_that_was_freed_is_found(recorded: Recorded) -> None:
@@ -125,5 +206,5 @@ def test_a_buffer_that_was_freed_is_found(recorded: Recorded) -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    with pytest.raises(UnsupportedError, match=r"device 'cuda.core': (cuda.core is not installed|torch finds no CUDA)"):
-        tensor(dense_array((4, 6)), "csr").to("cuda.core")
+    with pytest.raises(UnsupportedError, match=r"device 'cuda': (cuda.core is not installed|torch finds no CUDA)"):
+        tensor(dense_array((4, 6)), "csr").to("cuda")

@@ -126,25 +126,26 @@ def code_of(driver: str, text: str, make: Callable[[], bytes]) -> bytes:
     return entry.code
 
 
-_MAKERS: dict[str, Callable[[], Adapter]] = {}
+_MAKERS: dict[str, Callable[[str], Adapter]] = {}
 _adapters: dict[str, Adapter] = {}
 
 
-def register(name: str, make: Callable[[], Adapter]) -> None:
-    """Say how the adapter of a name is made, when it is first asked for."""
-    _MAKERS[name] = make
+def register(kind: str, make: Callable[[str], Adapter]) -> None:
+    """Say how an adapter is made of its name, when it is first asked for: the kind, or "cuda:1" of several."""
+    _MAKERS[kind] = make
 
 
 def is_device_name(name: object) -> bool:
-    """Whether there is an adapter of this name."""
-    return isinstance(name, str) and name in _MAKERS
+    """Whether there is an adapter of this name, which torch's device may be."""
+    return str(name).partition(":")[0] in _MAKERS
 
 
 def adapter_of(name: str) -> Adapter:
     """The adapter of a name. Raises UnsupportedError where what it needs is not installed."""
     found = _adapters.get(name)
     if found is None:
-        if name not in _MAKERS:
+        if not is_device_name(name):
             raise UnsupportedError(f"device {name!r}\n  supported: cpu, {', '.join(_MAKERS)}, torch's devices")
-        found = _adapters[name] = _MAKERS[name]()
+        found = _adapters[name] = _MAKERS[name.partition(":")[0]](name)
+        found = _adapters.setdefault(found.name, found)
     return found

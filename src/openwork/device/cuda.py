@@ -14,10 +14,11 @@ from ..codegen.emit_device import emit_device
 from ..codegen.engine import device_assembly
 from ..errors import SizeError, UnsupportedError
 from ..ir.loop import Buffer, Grid, Kernel
-from ..storage.buffers import itemsize, numpy_dtype, scalar_of, torch_dtype, torch_module
-from .adapter import Adapter, Argument, Memory
+from ..storage.buffers import is_torch, itemsize, numpy_dtype, scalar_of, torch_dtype, torch_module
+from ..storage.recorded import refuse_recorded
+from .adapter import Adapter, Argument, Memory, code_of
 
-__all__ = ["Cuda", "default_cuda", "ptx_of"]
+__all__ = ["Cuda", "cuda_of", "ptx_of"]
 
 WORD = 8
 """Bytes of the words by which atomics change elements: a buffer ends with a whole one."""
@@ -46,11 +47,10 @@ class Cuda(Adapter):
     place : torch's name of the device
     """
 
-    name = "cuda.core"
     grid = Grid(128, 32)
 
     def __init__(self, core: Any, place: str, architecture: str) -> None:
-        self.core, self.place, self.architecture = core, place, architecture
+        self.core, self.name, self.place, self.architecture = core, place, place, architecture
 
     def stream(self) -> Any:
         """The stream that work goes to."""
@@ -62,7 +62,7 @@ class Cuda(Adapter):
             return torch.empty(max(room, -(-n // room) * room), dtype=torch_dtype(scalar), device=self.place)
         except torch.OutOfMemoryError as error:
             size = n * itemsize(scalar)
-            raise SizeError(f"device 'cuda.core': no memory for {size:,} bytes\n  help: take a part") from error
+            raise SizeError(f"device {self.name!r}: no memory for {size:,} bytes\n  help: take a part") from error
 
     def upload(self, handle: Any, array: np.ndarray[Any, Any]) -> None:
         handle[: len(array)] = torch_module().from_numpy(array.copy()).to(handle.dtype)
@@ -73,8 +73,14 @@ class Cuda(Adapter):
         return array.astype(numpy_dtype(scalar))
 
     def compile(self, kernel: Kernel) -> Any:
-        code = self.core.ObjectCode.from_ptx(ptx_of(kernel, self.architecture).encode(), name=kernel.name)
-        return code.get_kernel(kernel.name)
+        core, ptx = self.core, ptx_of(kernel, self.architecture)
+
+        def assembled() -> bytes:
+            options = core.ProgramOptions(arch=self.architecture)
+            return bytes(core.Program(ptx, "ptx", options).compile("cubin").code)
+
+        cubin = code_of(f"cuda.core {core.__version__} {self.architecture}", ptx, assembled)
+        return core.ObjectCode.from_cubin(cubin, name=kernel.name).get_kernel(kernel.name)
 
     def launch(self, kernel: Kernel, code: Any, arguments: list[Argument], groups: int) -> None:
         values: list[Any] = []
@@ -92,30 +98,34 @@ class Cuda(Adapter):
         self.core.launch(self.stream(), config, code, *values)
 
     def given(self, x: object) -> Memory | None:
-        tensor: Any = x
-        if str(getattr(tensor, "device", "")) != self.place:
+        if not is_torch(x) or str(x.device) != self.place:  # type: ignore[attr-defined]
             return None
+        tensor: Any = x
+        refuse_recorded(tensor)
         flat = tensor.detach().contiguous().view(-1)
+        if flat.nbytes and flat.nbytes % WORD == 0 and flat.data_ptr() % WORD == 0:
+            return Memory(self, scalar_of(flat), flat.numel(), flat)
         memory = self.memory(flat.numel(), scalar_of(flat))
-        memory.handle[: memory.length] = flat  # buffers end with whole words
+        memory.handle[: memory.length] = flat
         return memory
 
     def wrapped(self, memory: Memory, shape: tuple[int, ...]) -> Any:
         return memory.handle[: memory.length].view(shape)
 
 
-def default_cuda() -> Cuda:
-    """The adapter of torch's current device. Raises UnsupportedError for what is missing."""
+def cuda_of(name: str) -> Cuda:
+    """The adapter of torch's device "cuda", the current one, or "cuda:1". UnsupportedError says what is missing."""
     torch = torch_module()
     try:
         import cuda.core as core
     except ImportError as error:
         raise UnsupportedError(
-            "device 'cuda.core': cuda.core is not installed\n  help: pip install 'openwork[cuda]'"
+            f"device {name!r}: cuda.core is not installed\n  help: pip install 'openwork[cuda]'"
         ) from error
     if not torch.cuda.is_available():
-        raise UnsupportedError("device 'cuda.core': torch finds no CUDA device\n  help: torch.cuda.is_available()")
-    number = torch.cuda.current_device()
+        raise UnsupportedError(f"device {name!r}: torch finds no CUDA device\n  help: torch.cuda.is_available()")
+    index = torch.device(name).index
+    number = torch.cuda.current_device() if index is None else index
     major, minor = torch.cuda.get_device_capability(number)
     core.Device(number).set_current()
     return Cuda(core, f"cuda:{number}", f"sm_{major}{minor}")

@@ -158,7 +158,7 @@ class OpenCL(Adapter):
         return self.cl.array.Array(self.queue, shape, dtype, data=memory.handle)
 
 
-def default_opencl() -> OpenCL:
+def default_opencl(_: str = "opencl") -> OpenCL:
     """The adapter of the context that PYOPENCL_CTX chooses, or of the first GPU, or of what there is."""
     cl = _pyopencl()
     try:

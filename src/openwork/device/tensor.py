@@ -17,7 +17,7 @@ from ..format.format import Format
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..storage import sizes
-from ..storage.buffers import itemsize, numpy_dtype
+from ..storage.buffers import itemsize, numpy_dtype, scalar_of, to_numpy
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tables import METHODS, NUMPY, OPERATORS, SPOKEN
@@ -256,18 +256,14 @@ def _count(t: DeviceTensor) -> int:
 def upload(t: Tensor, device: Adapter) -> DeviceTensor:
     """A copy of a tensor in a device's memory."""
     s: Storage = t._storage
-    if s.library != "numpy":
-        raise UnsupportedError(
-            f"a tensor over torch buffers on device {device.name!r}\n  help: asarray(A, like='numpy') first"
-        )
     pos, crd = (tuple(None if b is None else _of(device, b) for b in group) for group in (s.pos, s.crd))
     outer = None
     if s.pos and s.pos[0] is not None:
         first, last = s.pos[0][:2].tolist()
         outer = (first, last)
-    return DeviceTensor(s.shape, s.format, s.fill_value, pos, crd, device.of(s.values, s.scalar), outer)
+    return DeviceTensor(s.shape, s.format, s.fill_value, pos, crd, _of(device, s.values), outer)
 
 
-def _of(device: Adapter, array: np.ndarray[Any, Any]) -> Memory:
-    scalar = {"bool": "bool", "uint8": "u8", "int32": "i32", "int64": "i64"}[array.dtype.name]
-    return device.of(array, scalar)
+def _of(device: Adapter, buffer: Any) -> Memory:
+    """A copy of a buffer of either library."""
+    return device.given(buffer) or device.of(to_numpy(buffer), scalar_of(buffer))

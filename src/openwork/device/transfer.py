@@ -6,22 +6,24 @@ import sys
 from typing import Any
 
 from ..errors import UnsupportedError
+from ..interop.buffer_policy import BufferPolicy
+from ..interop.from_torch import from_torch
 from ..runtime.formats import dense_format
-from ..storage.buffers import is_torch
+from ..storage.buffers import is_torch, torch_module
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .adapter import Memory, adapter_of, is_device_name, register
-from .cuda import default_cuda
+from .cuda import cuda_of
 from .interpreter import Interpreter
 from .opencl import default_opencl, opencl_of
 from .tensor import DeviceTensor, upload
 
 __all__ = ["adopted", "array_of", "move", "over", "sent", "to_host"]
 
-register("interpreter", Interpreter)
+register("interpreter", lambda _: Interpreter())
 register("opencl", default_opencl)
-register("cuda.core", default_cuda)
+register("cuda", cuda_of)
 
 
 def sent(t: Tensor, device: str) -> DeviceTensor:
@@ -31,11 +33,8 @@ def sent(t: Tensor, device: str) -> DeviceTensor:
 
 def move(t: DeviceTensor, device: object) -> Any:
     """A device's tensor on the host, or on another device by way of it."""
-    if device is None or device == t.device:
+    if device is None or (is_device_name(device) and adapter_of(str(device)) is t.adapter):
         return t
-    if is_device_name(device) or device == "cpu":
-        host = to_host(t)
-        return host if device == "cpu" else sent(host, str(device))
     return to_host(t).to(device)
 
 
@@ -50,7 +49,9 @@ def array_of(x: Any) -> DeviceTensor | None:
     if isinstance(x, DeviceTensor):
         return x
     if is_torch(x) and x.is_cuda:
-        memory = adapter_of("cuda.core").given(x)
+        if x.layout is not torch_module().strided:
+            return sent(from_torch(x, BufferPolicy(None), 0), str(x.device))
+        memory = adapter_of(str(x.device)).given(x)
         return None if memory is None else over(memory, tuple(x.shape))
     opencl: Any = sys.modules.get("pyopencl.array")
     if opencl is None or not isinstance(x, opencl.Array):

@@ -127,6 +127,8 @@ def refuse_device(operation: str, *operands: Any) -> None:
 def _is_on_device(obj: Any) -> bool:
     """Whether `obj` is a tensor or array on a device that has an adapter, see `device`."""
     opencl: Any = sys.modules.get("pyopencl.array")
+    if buffers.is_torch(obj):
+        return bool(obj.is_cuda)
     return hasattr(type(obj), "__openwork_device__") or (opencl is not None and isinstance(obj, opencl.Array))
 
 
@@ -140,7 +142,7 @@ def _source(obj: Any) -> Tensor | None:
             keep_source(obj, t)
         return t
     torch: Any = sys.modules.get("torch")
-    if torch is None or kind is not getattr(torch, "Tensor", None) or obj.layout is torch.strided:
+    if torch is None or kind is not getattr(torch, "Tensor", None) or obj.layout is torch.strided or obj.is_cuda:
         return None
     t = recall_torch(obj)
     if t is None:

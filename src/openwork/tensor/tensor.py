@@ -59,7 +59,7 @@ else:
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
 
 
-DEVICES = ("opencl", "cuda.core", "interpreter")
+DEVICES = ("opencl", "cuda", "interpreter")
 """Devices whose tensors are `DeviceTensor`s."""
 
 
@@ -339,7 +339,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         """The tensor on device "cpu", "opencl" or torch's "cuda", or of another dtype; either, or a tensor, first.
 
         A device or dtype of torch's, or a tensor that has them, gives a tensor over torch buffers, as `asarray(like=)`.
-        On "opencl" it is a `DeviceTensor`, whose buffers are copies there: see docs/devices.md.
+        On "opencl" and "cuda" it is a `DeviceTensor`, whose buffers are copies there: see docs/devices.md.
         """
         if copy:
             return self.clone().to(device, dtype)
@@ -351,7 +351,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
             typed = self.astype(dtype, copy=False)
             return typed if device is None else typed.to(device)
         name, storage = str(device), self._storage
-        if name in DEVICES:
+        if name.partition(":")[0] in DEVICES:
             return sent(self, name)  # type: ignore[return-value]
         if buffers.of_torch(device) and storage.library == "numpy" and name == "cpu":
             return over_torch(self)
