@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,12 @@ from device_cases import cases, compare, same
 from matrix import FORMATS, SHAPES, dense_array, tensor
 
 import openwork as ow
-from openwork.device import vector
+from openwork.device import opencl, vector
+from openwork.device.adapter import adapter_of
+from openwork.device.elementwise import mapped
 from openwork.device.interpreter import Interpreter
 from openwork.errors import CompilerBug, FormatError, ShapeError, UnsupportedError
+from openwork.storage.buffers import numpy_dtype
 
 HERE = "interpreter"
 FEW = {
@@ -236,6 +240,23 @@ def test_every_format_is_assembled_on_opencl(rank: int, spec: str) -> None:
         for source in ("dense", "coo", "csr")[: 3 if rank == 2 else 2] if rank else (spec,):
             there = ow.asarray(array, device="opencl").asformat(ow.format(source, rank))
             same(there.asformat(ow.format(spec, rank)), tensor(array, spec), f"{source} to {spec}")
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("scalar", ["f32", "f64"])
+def test_our_own_logarithms_are_those_of_numpy(scalar: str, monkeypatch: Any) -> None:
+    """What CUDA's kernels compute, run by OpenCL."""
+    _opencl()
+    monkeypatch.setitem(opencl.DEVICES, "opencl", replace(opencl.DEVICES["opencl"], builtins=False))
+    device, dtype = adapter_of("opencl"), numpy_dtype(scalar)
+    rng, info = np.random.default_rng(0), np.finfo(dtype)
+    special = [0, -0.0, -1, np.inf, np.nan, info.tiny, info.tiny / 8, info.max, 1, 2, 8, 1000, 1e-10, -0.5, -1e-9]
+    x = np.concatenate([np.exp(rng.uniform(-80, 80, 5000)), 1 + rng.uniform(-0.5, 1, 5000), special]).astype(dtype)
+    for name, bound in {"log": 1, "log2": 2, "log1p": 3, "log10": 3}.items():
+        found = mapped(name, [device.of(x, scalar)], scalar).to_numpy()
+        with np.errstate(all="ignore"):
+            want = getattr(np, name)(x.astype(np.longdouble))
+        np.testing.assert_allclose(found, want, rtol=bound * info.eps)
 
 
 @pytest.mark.opencl
