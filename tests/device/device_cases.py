@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 from matrix import tensor
 
 import openwork as ow
@@ -47,6 +48,7 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
         yield "A @ X", lambda A, x: A @ x, ((n, 3),)
         yield "X @ A", lambda A, x: x @ A, ((3, m),)
         yield "sddmm", lambda A, x, y: ow.sddmm(A, x, y), ((m, 3), (3, n))
+        yield "attend", attended, ((m, 3), (n, 3), (n, 2))
         yield "A * row", lambda A, x: A * x, ((n,),)
         yield "A * X", lambda A, x: A * x, ((m, n),)
         yield "einsum of three", lambda A, x, y: ow.einsum("ij,jk,kl->il", A, x, y), ((n, 2), (2, 3))
@@ -55,6 +57,14 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
         yield "mttkrp", lambda A, x, y: ow.mttkrp(A, [None, x, y], 0), ((j, 3), (k, 3))
         yield "ttv", lambda A, x: ow.ttv(A, x, 1), ((j,),)
         yield "ttm", lambda A, x: ow.ttm(A, x, 1), ((j, 2),)
+
+
+def attended(mask: Any, *operands: Any) -> Any:
+    """Attention of dense operands, of the host's by torch."""
+    if not isinstance(operands[0], np.ndarray):
+        return ow.nn.attend(mask, *operands)
+    torch = pytest.importorskip("torch")
+    return ow.nn.attend(mask, *map(torch.from_numpy, operands)).numpy()
 
 
 def compare(case: Case, array: np.ndarray[Any, Any], spec: str, device: str) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import hashlib
 import weakref
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -208,3 +210,16 @@ def test_a_buffer_that_was_freed_is_found(recorded: Recorded) -> None:
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(UnsupportedError, match=r"device 'cuda': (cuda.core is not installed|torch finds no CUDA)"):
         tensor(dense_array((4, 6)), "csr").to("cuda")
+
+
+@pytest.mark.opencl
+def test_the_benchmark_checks_and_times_what_it_lists(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    gpu = import_module("gpu")
+    report = tmp_path / "gpu.md"
+    assert gpu.main(["--device", "opencl", "--sizes", "1e3", "--formats", "bitmap", "--report", str(report)]) == 0
+    lines = report.read_text(encoding="utf-8").splitlines()
+    assert "0 are refused by name" in next(line for line in lines if "cells of formats" in line)
+    assert [line.split("|")[1].strip() for line in lines if line.startswith("| ")][2:] == [
+        "SpMV", "SpMM 32", "SpMM 128", "SDDMM 32", "SpGEMM, a hundredth", "COO to CSR", "BSR 16 x 16 SpMM 32",
+    ]  # fmt: skip

@@ -24,8 +24,8 @@ def own_function(b: Builder, op: str, t: Type, *args: str) -> str:
     build = _OWN.get(op)
     if build is None:
         raise UnsupportedError(
-            f"{op} of {t} on {b.target.kind}\n  supported there: arithmetic, sqrt, rounding, exp, exp2, expm1, tanh, log,"
-            " log1p, log2, log10\n  help: move the tensor with .to('cpu') first"
+            f"{op} of {t} on {b.target.kind}\n  supported there: arithmetic, sqrt, rounding, exp, exp2, expm1, tanh,"
+            " log, log1p, log2, log10\n  help: move the tensor with .to('cpu') first"
         )
     return build(b, t, *args)
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from . import elementwise, products, reductions, row_statistics, solvers
+from . import attention, elementwise, products, reductions, row_statistics, solvers
 from .operations import DEVICE_OPERATIONS, call
 
-__all__ = ["DEVICE_OPERATIONS", "call", "elementwise", "products", "reductions", "row_statistics", "solvers"]
+__all__ = [
+    "DEVICE_OPERATIONS",
+    "attention",
+    "call",
+    "elementwise",
+    "products",
+    "reductions",
+    "row_statistics",
+    "solvers",
+]

@@ -61,6 +61,9 @@ def attend(
     tensor([[1., 0., 0., 0.],
             [0., 1., 0., 0.]])
     """
+    if hasattr(type(mask), "__openwork_device__"):
+        options = {"dropout": dropout, "scale": scale, "is_causal": is_causal, "enable_gqa": enable_gqa}
+        return mask.__openwork_function__(attend, (mask, queries, keys, values), options)  # type: ignore[attr-defined]
     if not isinstance(mask, Tensor):
         mask = _sparse(mask)
     if enable_gqa:
