@@ -21,23 +21,27 @@ def sparse(array: Any = X, format: str = "csr") -> ow.Tensor:
     return ow.asarray(array, format=format)
 
 
-@pytest.fixture(params=[".h5ad", ".zarr", ".zarr 2"])
+@pytest.fixture(params=[".h5ad", ".h5ad ?", ".zarr", ".zarr 2", ".zarr 3?"])
 def cells(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A file of AnnData's layout with names, a column, an embedding and a raw group, as anndata writes one."""
-    ending, _, version = request.param.partition(" ")
+    """A file of AnnData's layout with names, a column, an embedding and a raw group, as anndata writes one.
+
+    ? : names may be missing, as in tables of pandas 3
+    """
+    missing = request.param.endswith("?")
+    ending, _, version = request.param.rstrip("?").partition(" ")
     path = tmp_path / f"cells{ending}"
     if ending == ".h5ad":
         h5py = pytest.importorskip("h5py")
         with h5py.File(path, "w") as file:
-            fill(file)
+            fill(file, missing)
         return path
     zarr = pytest.importorskip("zarr")
     root = zarr.open_group(path, mode="w", zarr_format=int(version or 3))
-    fill(root)
+    fill(root, missing)
     return path
 
 
-def fill(root: Any) -> None:
+def fill(root: Any, missing: bool = False) -> None:
     def array(group: Any, key: str, data: Any, encoding: str) -> None:
         data = np.asarray(data)
         if hasattr(group, "create_dataset") and hasattr(group, "file"):
@@ -51,7 +55,13 @@ def fill(root: Any) -> None:
     for key, names in (("obs", NAMES), ("var", ["g0", "g1", "g2"])):
         table = root.create_group(key)
         table.attrs.update({"encoding-type": "dataframe", "_index": "_index", "column-order": ["depth"]})
-        array(table, "_index", names, "string-array")
+        if missing:
+            index = table.create_group("_index")
+            index.attrs.update({"encoding-type": "nullable-string-array", "encoding-version": "0.1.0"})
+            array(index, "values", names, "string-array")
+            array(index, "mask", np.zeros(len(names), bool), "array")
+        else:
+            array(table, "_index", names, "string-array")
         array(table, "depth", np.arange(len(names)), "array")
     array(root, "X", X, "array")
     array(root.create_group("obsm"), "X_pca", np.eye(4)[:, :2], "array")
@@ -71,7 +81,8 @@ def opened(path: Path) -> Any:
 def tables(path: Path) -> list[Any]:
     """All that was there besides X."""
     with opened(path) as file:
-        texts = [x.decode() if isinstance(x, bytes) else str(x) for x in np.asarray(file["obs/_index"][:])]
+        key = "obs/_index/values" if "obs/_index/values" in file else "obs/_index"
+        texts = [x.decode() if isinstance(x, bytes) else str(x) for x in np.asarray(file[key][:])]
         arrays = [np.asarray(file[k][:]).tolist() for k in ("obs/depth", "var/depth", "obsm/X_pca", "uns/note")]
         return [texts, *arrays]
 

@@ -234,6 +234,8 @@ def _length(file: Hdf5, key: str) -> int | None:
     if table is not None and file.is_group(table):
         index = table.attrs.get("_index", "_index")
         table = file.members(table).get(_text(index))
+    if table is not None and file.is_group(table):  # texts some of which may be missing
+        table = file.members(table).get("values")
     return None if table is None or file.is_group(table) or len(table.shape) != 1 else int(table.shape[0])
 
 

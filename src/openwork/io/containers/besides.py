@@ -38,7 +38,9 @@ def _names_nothing(file: Any, table: Any) -> bool:
     """Whether a table has no columns, and its rows are named 0, 1, ..."""
     if not file.is_group(table) or table.attrs.get("_index") != "_index" or list(table) != ["_index"]:
         return False
-    return set(table.attrs) <= {*_OWN_ATTRIBUTES, "_index", "column-order"} and has_numbers_as_names(table["_index"])
+    index = table["_index"]
+    no_more = set(table.attrs) <= {*_OWN_ATTRIBUTES, "_index", "column-order"} and not file.is_group(index)
+    return no_more and has_numbers_as_names(index)
 
 
 def has_numbers_as_names(item: Any) -> bool:
