@@ -10,6 +10,7 @@ import numpy as np
 from .. import caller
 from ..errors import ConvergenceWarning, ShapeError
 from ..integers import integer
+from ..interop.layouts import sparse_coo_tensor
 from ..interop.sources import asarray
 from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
@@ -209,12 +210,36 @@ def _singular_values(a: Any, k: int, progress: Progress = None, **given: Any) ->
     options = options_of("svds", given, 1)
     counts("svds", options)
     numbers("svds", options)
-    operator, k = aslinearoperator(a if is_operator(a) else matrix(a, "svds")), integer(k, "svds", "k")
+    t = a if is_operator(a) else matrix(a, "svds")
+    shape, axis = t.shape, int(t.shape[1] > t.shape[0])
+    t, kept = (t, None) if is_operator(a) else _without_empty(t, axis)
+    operator, k = aslinearoperator(t), integer(k, "svds", "k")
     # The k vectors of the longer side, their copy in the last, dense decomposition, and a vector on either side.
     count, itemsize = (2 * max(k, 0) + 2) * max(operator.shape), np.dtype(operator.dtype or np.float64).itemsize
-    check_memory("svds", count * itemsize, f"vectors of {max(operator.shape)} elements")
+    if kept is not None and options.get("return_singular_vectors", True) in (True, ("u", "vh")[axis]):
+        count += k * shape[axis]
+    check_memory("svds", count * itemsize, f"vectors of {max(shape)} elements")
     with reporting(progress, "svds") as passes:
-        return scipys.svds(counted(operator, passes.begin("svds", "products")), k=k, **options)
+        found = scipys.svds(counted(operator, passes.begin("svds", "products")), k=k, **options)
+    if kept is None or not isinstance(found, tuple) or found[2 * axis] is None:
+        return found
+    vectors = np.zeros((shape[0], k) if axis == 0 else (k, shape[1]), found[2 * axis].dtype)
+    vectors[(slice(None),) * axis + (kept,)] = found[2 * axis]
+    return (*found[: 2 * axis], vectors, *found[2 * axis + 1 :])
+
+
+def _without_empty(t: Tensor, axis: int) -> tuple[Tensor, np.ndarray[Any, Any] | None]:
+    """A matrix far longer along `axis` than it has elements, without most empty rows or columns, and the numbers
+    of those that it keeps; any other matrix, and None."""
+    short = t.shape[1 - axis]
+    if t.fill_value != 0 or t.shape[axis] <= 4 * (t.nse + short):
+        return t, None
+    s = t.asformat("coo")._raw_storage
+    index = [to_numpy(x) for x in s.crd]
+    kept = np.union1d(index[axis], np.arange(short))
+    index[axis] = np.searchsorted(kept, index[axis])
+    shape = (len(kept), short) if axis == 0 else (short, len(kept))
+    return sparse_coo_tensor(np.stack(index), s.values, shape), kept
 
 
 @at_operand
