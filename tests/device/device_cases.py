@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from matrix import tensor
 
 import openwork as ow
+from openwork.errors import UnsupportedError
 
 Case = tuple[str, Callable[..., Any], tuple[tuple[int, ...], ...]]
 """A name, a function of a tensor and dense operands, and the shapes of these."""
@@ -57,6 +59,19 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
         yield "mttkrp", lambda A, x, y: ow.mttkrp(A, [None, x, y], 0), ((j, 3), (k, 3))
         yield "ttv", lambda A, x: ow.ttv(A, x, 1), ((j,),)
         yield "ttm", lambda A, x: ow.ttm(A, x, 1), ((j, 2),)
+
+
+def opencl_or_skip() -> Any:
+    """pyopencl, with a runtime that takes SPIR-V; skips where there is none."""
+    if importlib.util.find_spec("pyopencl") is None:
+        pytest.skip("pyopencl is not installed: pip install 'openwork[opencl]' intel-opencl-rt, see docs/devices.md")
+    import pyopencl.array
+
+    try:
+        ow.asarray([1.0], device="opencl")
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    return pyopencl
 
 
 def attended(mask: Any, *operands: Any) -> Any:

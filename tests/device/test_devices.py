@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_cases import cases, compare, same
+from device_cases import cases, compare, opencl_or_skip, same
 from matrix import FORMATS, SHAPES, dense_array, tensor
 
 import openwork as ow
@@ -207,23 +207,10 @@ def test_systems_are_solved_without_leaving_the_device() -> None:
 # -- OpenCL ---------------------------------------------------------------------------------------------------------
 
 
-def _opencl() -> Any:
-    """pyopencl, with a runtime that takes SPIR-V; skips where there is none."""
-    if importlib.util.find_spec("pyopencl") is None:
-        pytest.skip("pyopencl is not installed: pip install 'openwork[opencl]' intel-opencl-rt, see docs/devices.md")
-    import pyopencl.array
-
-    try:
-        ow.asarray([1.0], device="opencl")
-    except UnsupportedError as error:
-        pytest.skip(str(error))
-    return pyopencl
-
-
 @pytest.mark.opencl
 @pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
 def test_every_operation_in_every_format_on_opencl(rank: int, spec: str) -> None:
-    _opencl()
+    opencl_or_skip()
     shape = SHAPES[rank][0]
     for case in cases(shape):
         compare(case, dense_array(shape), spec, "opencl")
@@ -232,7 +219,7 @@ def test_every_operation_in_every_format_on_opencl(rank: int, spec: str) -> None
 @pytest.mark.opencl
 @pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
 def test_every_format_is_assembled_on_opencl(rank: int, spec: str) -> None:
-    _opencl()
+    opencl_or_skip()
     for number, shape in enumerate(SHAPES[rank]):
         if number and spec.startswith("nm"):
             continue
@@ -246,7 +233,7 @@ def test_every_format_is_assembled_on_opencl(rank: int, spec: str) -> None:
 @pytest.mark.parametrize("scalar", ["f32", "f64"])
 def test_our_own_logarithms_are_those_of_numpy(scalar: str, monkeypatch: Any) -> None:
     """What CUDA's kernels compute, run by OpenCL."""
-    _opencl()
+    opencl_or_skip()
     monkeypatch.setitem(opencl.DEVICES, "opencl", replace(opencl.DEVICES["opencl"], builtins=False))
     device, dtype = adapter_of("opencl"), numpy_dtype(scalar)
     rng, info = np.random.default_rng(0), np.finfo(dtype)
@@ -260,14 +247,14 @@ def test_our_own_logarithms_are_those_of_numpy(scalar: str, monkeypatch: Any) ->
 
 
 @pytest.mark.opencl
-def test_systems_are_solved_on_opencl() -> None:
-    _opencl()
+def test_systems_are_solved_onopencl_or_skip() -> None:
+    opencl_or_skip()
     _solve("opencl", 60)
 
 
 @pytest.mark.opencl
 def test_arrays_of_pyopencl_go_in_and_come_out() -> None:
-    cl = _opencl()
+    cl = opencl_or_skip()
     A = ow.asarray(dense_array((40, 60)), format="csr")
     there = A.to("opencl")
     x = cl.array.to_device(there.adapter.queue, np.arange(60.0))
@@ -286,3 +273,24 @@ def test_arrays_of_pyopencl_go_in_and_come_out() -> None:
     assert there.pos(1).get().tolist() == A.pos(1).tolist()
     with pytest.raises(ow.SizeError, match=r"a buffer of 8,000,000,000,000 bytes"):
         there.adapter.allocate(10**12, "f64")
+
+
+# -- CUDA -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rank", FORMATS)
+def test_every_operation_in_every_format_on_cuda(rank: int) -> None:
+    """For the first person with a card: nobody has run it."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available() or importlib.util.find_spec("cuda") is None:
+        pytest.skip("torch finds no CUDA device, or cuda.core is not installed")
+    shape = SHAPES[rank][0]
+    for spec in FORMATS[rank]:
+        for case in cases(shape):
+            if case[0] in ("sin", "cos"):
+                with pytest.raises(UnsupportedError, match=case[0]):
+                    compare(case, dense_array(shape), spec, "cuda")
+            else:
+                compare(case, dense_array(shape), spec, "cuda")
+        same(tensor(dense_array(shape), spec).to("cuda").check(), tensor(dense_array(shape), spec), spec)

@@ -16,7 +16,7 @@ from textwrap import indent
 from ..ir.loop import Kernel
 from ..ir.text import parse
 
-__all__ = ["Chain", "ChainLevel", "kernel"]
+__all__ = ["Chain", "ChainLevel", "kernel", "out_of_order", "out_of_range", "values_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +71,21 @@ def kernel(chain: Chain) -> Kernel:
 _FAIL = "    out[0] = 1\n    return 0\n"
 
 
-def _values(chain: Chain, at: str, name: str) -> str:
+def values_of(chain: Chain, at: str, name: str) -> str:
+    """Lines that load the coordinates at a place as v0, v1, ..."""
     return "".join(f"{name}{k} = i64(crd{k}[{at}])\n" for k in range(len(chain.levels)))
 
 
-def _out_of_range(chain: Chain) -> str:
-    """Gathers the sign bits of coordinates v0, v1, ... that are out of range."""
+def out_of_range(chain: Chain) -> str:
+    """A line that gathers the sign bits of coordinates v0, v1, ... that are out of range."""
     low = "v0 + 1" if chain.kind == "sentinel" else "v0 - lo0"
     terms = [f"({low}) | (hi0 - 1 - v0)"]
     terms += [f"(v{k} - lo{k}) | (hi{k} - 1 - v{k})" for k in range(1, len(chain.levels))]
     return f"bad |= {' | '.join(f'({t})' for t in terms)}\n"
 
 
-def _out_of_order(chain: Chain) -> str:
-    """Whether (v0, v1, ...) may not follow (u0, u1, ...) inside one parent."""
+def out_of_order(chain: Chain) -> str:
+    """A condition: whether (v0, v1, ...) may not follow (u0, u1, ...) inside one parent."""
     if chain.kind == "sentinel":
         violation = "u0 == -1 or v0 <= u0" if chain.levels[0].ordered else "u0 == -1"
         return f"v0 != -1 and ({violation})"
@@ -101,17 +102,17 @@ def _whole_slice(chain: Chain, starts: str) -> str:
     if not chain.ordered:
         return (
             "bad: i64 = 0\nfor q in range(count):\n"
-            + indent(_values(chain, "first + q", "v") + _out_of_range(chain), "    ")
+            + indent(values_of(chain, "first + q", "v") + out_of_range(chain), "    ")
             + f"if bad < 0:\n{_FAIL}"
         )
-    falls = f"total += i64({_out_of_order(chain)})\n"
-    pair = _values(chain, "first + q", "v") + _values(chain, "first + q - 1", "u")
+    falls = f"total += i64({out_of_order(chain)})\n"
+    pair = values_of(chain, "first + q", "v") + values_of(chain, "first + q - 1", "u")
     allowed = pair + falls.replace("total +=", "total -=")
     return (
         "bad: i64 = 0\ntotal: i64 = 0\nfor q in range(min(count, 1)):\n"
-        + indent(_values(chain, "first + q", "v") + _out_of_range(chain), "    ")
+        + indent(values_of(chain, "first + q", "v") + out_of_range(chain), "    ")
         + "for q in range(1, count):\n"
-        + indent(pair + _out_of_range(chain) + falls, "    ")
+        + indent(pair + out_of_range(chain) + falls, "    ")
         + f"if bad < 0:\n{_FAIL}"
         + starts.format(allowed=indent(allowed, " " * 8).lstrip())
         + f"if total != 0:\n{_FAIL}"
@@ -163,9 +164,9 @@ def _loose_compressed(chain: Chain) -> str:
         "    end = i64(pos[base + 2 * p + 1])\n"
         "    for q in range(begin, end):\n"
     )
-    rows += indent(_values(chain, "first + q", "v") + _out_of_range(chain), " " * 8)
+    rows += indent(values_of(chain, "first + q", "v") + out_of_range(chain), " " * 8)
     if chain.ordered:
-        pair = _values(chain, "first + q", "v") + _values(chain, "first + q - 1", "u")
+        pair = values_of(chain, "first + q", "v") + values_of(chain, "first + q - 1", "u")
         rows += "    for q in range(begin + 1, end):\n"
-        rows += indent(pair + f"total += i64({_out_of_order(chain)})\n", " " * 8)
+        rows += indent(pair + f"total += i64({out_of_order(chain)})\n", " " * 8)
     return rows + f"if bad < 0 or total != 0:\n{_FAIL}"

@@ -27,6 +27,7 @@ from .adapter import Adapter, Memory
 __all__ = ["DeviceTensor", "upload"]
 
 call = late("device.table", "call")
+checked = late("device.invariants", "check")
 convert = late("device.conversion", "convert")
 index = late("device.indexing", "index")
 move = late("device.transfer", "move")
@@ -157,6 +158,11 @@ class DeviceTensor:
     def asformat(self, format: object) -> DeviceTensor:
         """The tensor in another format, assembled on the device."""
         found: DeviceTensor = convert(self, format)
+        return found
+
+    def check(self) -> DeviceTensor:
+        """The tensor itself, once its buffers were checked on the device. Raises InvariantError."""
+        found: DeviceTensor = checked(self)
         return found
 
     def coalesce(self) -> DeviceTensor:
