@@ -27,6 +27,7 @@ import re
 import textwrap
 import tokenize
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from ..errors import CompilerBug
 from . import ops
@@ -123,7 +124,12 @@ def inlined(text: str, parts: Mapping[str, str]) -> str:
 
     Parts are replaced in order: one may name those after it.
     """
-    for name, part in parts.items():
+    return _inlined(text, tuple(parts.items()))
+
+
+@lru_cache(maxsize=512)
+def _inlined(text: str, parts: tuple[tuple[str, str], ...]) -> str:
+    for name, part in parts:
         lines = []
         for line in text.splitlines():
             indent = line[: len(line) - len(line.lstrip())]
