@@ -89,18 +89,27 @@ def _fibres(s: Storage) -> Fibres:
         return _LONG
     if n < SHORT_WORK:  # a kernel takes less time than to look at fibres
         return _MEDIUM if n >= MEDIUM_FIBRE * above else _ORDINARY
-    medium = n >= MEDIUM_FIBRE * above or _are_long(s, MEDIUM_FIBRE, above)
-    return Fibres(_are_long(s, LONG_FIBRE, above), medium, _are_short(s))
+    counts = _sampled_lengths(s, above)
+    medium = n >= MEDIUM_FIBRE * above or _are_long(counts, MEDIUM_FIBRE)
+    return Fibres(_are_long(counts, LONG_FIBRE), medium, _are_short(s))
 
 
-def _are_long(s: Storage, least: int, above: int) -> bool:
-    """Whether most elements are in fibres of at least so many, and the other fibres are few."""
+def _sampled_lengths(s: Storage, above: int) -> np.ndarray[Any, Any] | None:
+    """The elements of every `STRIDE` fibres together; None where no pos says it, or fibres are few."""
     pos = s.pos[-1]
     if pos is None or s.batches != 1 or not s.format.levels[-1].format.is_compressed or above < STRIDE:
+        return None
+    ends = to_numpy(pos)[::STRIDE]
+    return ends[1:] - ends[:-1]
+
+
+def _are_long(counts: np.ndarray[Any, Any] | None, least: int) -> bool:
+    """Whether most elements are in fibres of at least so many, and the other fibres are few."""
+    if counts is None:
         return False
-    counts = np.diff(to_numpy(pos)[::STRIDE])
     long = counts >= least * STRIDE
-    return bool(counts[long].sum() > COSTLY * STRIDE * (len(counts) - long.sum()))
+    number = np.count_nonzero(long)
+    return bool(number and counts[long].sum() > COSTLY * STRIDE * (len(counts) - number))
 
 
 def _are_short(s: Storage) -> bool:
@@ -111,6 +120,8 @@ def _are_short(s: Storage) -> bool:
         return False
     if len(s.positions) > 2 and above < 2 * WINDOW * s.positions[-3]:
         return False
-    starts = np.linspace(0, above - WINDOW, WINDOWS).astype(np.int64)
-    lengths = np.diff(to_numpy(pos)[starts[:, None] + np.arange(WINDOW + 1)], axis=1)
-    return bool((np.diff(lengths, axis=1) == 0).mean() < ALIKE)
+    starts = np.arange(WINDOWS) * (above - WINDOW) // (WINDOWS - 1)
+    ends = to_numpy(pos)[starts[:, None] + np.arange(WINDOW + 1)]
+    lengths = ends[:, 1:] - ends[:, :-1]
+    alike = np.count_nonzero(lengths[:, 1:] == lengths[:, :-1])
+    return bool(alike < ALIKE * WINDOWS * (WINDOW - 1))
