@@ -117,13 +117,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _thin(items: list[pytest.Item]) -> None:
-    """Of a test marked `thin(k)`, every k-th case stays, and one for each value of each parameter where it has
-    several; the others are slow. A step prime to the number of formats pairs each format with other operations."""
+    """Of the cases of a test marked `thin(k)` that are not slow already, every k-th stays, and one for each value of each
+    parameter where it has several; the others are slow. A step prime to the number of formats pairs each format with
+    other operations."""
     seen: dict[str, int] = {}
     values: set[tuple[object, ...]] = set()
     for item in items:
         marker = item.get_closest_marker("thin")
-        if marker is None or not hasattr(item, "callspec"):
+        if marker is None or not hasattr(item, "callspec") or item.get_closest_marker("slow"):
             continue
         test = item.nodeid.split("[")[0]
         number = seen[test] = seen.get(test, -1) + 1

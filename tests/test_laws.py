@@ -321,7 +321,7 @@ def threads() -> Any:
     ow.set_num_threads(before)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_one_thread_is_many(spec: str, threads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole numbers, so that sums in any order are equal; small work is made to count as large."""

@@ -135,6 +135,7 @@ def test_strangers_get_their_turn():
                 getattr(operator, name)(t, other)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", FORMATS)
 def test_solvers_take_a_tensor_of_any_format(format):
     a, b = matrix(), np.arange(1.0, 7)
@@ -200,6 +201,7 @@ def test_conversions_share_memory_where_the_layout_is_there():
         np.testing.assert_array_equal(copied.toarray(), a)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", FORMATS)
 def test_conversions_of_every_format(format):
     a = matrix()

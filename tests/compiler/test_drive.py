@@ -231,6 +231,7 @@ def test_interpreted_nightly(d: Drive, pieces: int) -> None:
     agree(d, pieces=pieces)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", ["csr", "dcsr", "csc", "csf", "csr(unordered)"])
 @pytest.mark.parametrize("scalar", ["f32", "f64"])
 def test_masked_lanes_take_nothing_of_other_fibres(spec: str, scalar: str) -> None:

@@ -60,7 +60,7 @@ def test_kernels_verify(name: str) -> None:
 ACCUMULATORS = {"sorted": (10**9, 10**9), "hashed": (0, 10**9), "dense": (0, 1), "windows": (10**9, 10**9)}
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("how", ACCUMULATORS)
 @pytest.mark.parametrize(
     "shape", [(30, 40, 50), (3, 200, 5000), (60, 9, 1), (1, 1, 1), (5, 0, 7), (0, 4, 4), (4, 4, 0)]

@@ -133,6 +133,7 @@ def test_moments_take_numpys_words() -> None:
     np.testing.assert_allclose(ow.quantile(t, q=0.3, axis=0).to_numpy(), np.quantile(D, 0.3, axis=0))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", ["csr", "coo", "bitmap"])
 @pytest.mark.parametrize("name", ["mean", "max", "std", "where with a value", "xr.where", "dot", "isel", "transpose"])
 def test_in_chunks_of_dask(name: str, format: str) -> None:

@@ -275,6 +275,7 @@ def test_big_endian_arrays(tmp_path: Path, dtype: str) -> None:
     np.testing.assert_array_equal(t.to_numpy(), [[1, 0, 0], [0, 0, 258]])
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("shape", [(6, 6), (4, 7), (7, 4), (1, 5), (5, 1)])
 @pytest.mark.parametrize("width", [0, -1, 2])
 def test_diagonals_of_scipy(tmp_path: Path, shape: tuple[int, int], width: int) -> None:
@@ -306,6 +307,7 @@ def test_few_diagonals_of_large_matrices_of_scipy(tmp_path: Path) -> None:
         assert [tuple(int(c) for c in x) for x in t.indices().T] == places
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", ["dia", "(i, j) -> (j - i : compressed, j : range)"])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bool"])
 def test_diagonals_of_ours_for_scipy(tmp_path: Path, format: str, dtype: str) -> None:

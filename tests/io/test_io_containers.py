@@ -28,7 +28,7 @@ def array(dtype: str = "float64", shape: tuple[int, ...] = (7, 5)) -> np.ndarray
     return x * (1 + 2j) if x.dtype.kind == "c" else x
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 2)", "dia", "bitmap", "dense"])
 def test_round_trips(tmp_path: Path, ending: str, spec: str) -> None:
@@ -43,6 +43,7 @@ def test_round_trips(tmp_path: Path, ending: str, spec: str) -> None:
         np.testing.assert_array_equal(ow.read(path, format="csr").to_numpy(), x)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64", "float32", "complex64", "complex128"])
 def test_binsparse_keeps_types_and_formats(tmp_path: Path, dtype: str) -> None:
     h5py = pytest.importorskip("h5py")
@@ -68,6 +69,7 @@ CUSTOM = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("ndim", "spec"), [(n, spec) for n, specs in CUSTOM.items() for spec in specs])
 def test_binsparse_of_any_rank(tmp_path: Path, ndim: int, spec: str) -> None:
     h5py = pytest.importorskip("h5py")
@@ -517,6 +519,7 @@ def test_values_of_binsparse_have_one_dimension(tmp_path: Path) -> None:
         ow.read(path)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ["a.bsp.h5", "a.h5ad", "a.h5"])
 @pytest.mark.parametrize("compress", [False, True])
 def test_a_wrong_bit_is_an_error_or_nowhere(tmp_path: Path, name: str, compress: bool) -> None:

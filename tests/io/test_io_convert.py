@@ -200,6 +200,7 @@ def test_faults_of_text_name_the_line(tmp_path: Path) -> None:
         ow.convert(tmp_path / "t.tns", out)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ["b.ow", "b.npz"])
 @pytest.mark.parametrize("kind", ["write", "fsync", "rename"])
 def test_the_old_file_survives_every_fault(tmp_path: Path, name: str, kind: Any) -> None:

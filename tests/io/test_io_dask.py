@@ -130,6 +130,7 @@ def test_damage_of_a_mapped_file_is_an_error_with_the_rows_or_the_block(tmp_path
     assert found > 10
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("name", "format"),
     [

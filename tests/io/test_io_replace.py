@@ -35,6 +35,7 @@ def only(path: Path) -> None:
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", ["write", "fsync", "rename"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_old_file_survives_every_fault(tmp_path: Path, name: str, kind: str) -> None:

@@ -37,6 +37,7 @@ def iterations(a: Any, m: Any, b: np.ndarray[Any, Any]) -> int:
     return count
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("smoother", ["gauss_seidel", "jacobi"])
 @pytest.mark.parametrize("across", [1.0, 0.01])
 def test_iterations_do_not_grow_with_the_grid(smoother: str, across: float) -> None:

@@ -29,6 +29,7 @@ def summed(shape: tuple[int, ...], coordinates: Any, values: Any) -> Any:
     return out
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int32"])
 def test_element_matrices_are_summed_in_every_format(format: str, dtype: str) -> None:

@@ -40,6 +40,7 @@ def solved(method: Any, a: Any, b: Array, **options: Any) -> tuple[Array, int]:
     return np.asarray(x), count
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("name", ["cg", "gmres"])
 def test_columns_are_solved_together(name: str, dtype: str) -> None:

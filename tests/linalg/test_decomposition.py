@@ -279,7 +279,7 @@ LONE = [
 ]  # fmt: skip
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(("text", "shapes"), LONE)
 @pytest.mark.parametrize("dtype", [np.float64, np.int8])
 def test_indices_of_one_operand_alone(text: str, shapes: Any, dtype: Any) -> None:

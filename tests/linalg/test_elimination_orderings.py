@@ -74,6 +74,7 @@ def elements(A: Any, order: Any) -> int:
     return total
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_structure_gets_a_permutation(name: str, method: str) -> None:
@@ -83,6 +84,7 @@ def test_every_structure_gets_a_permutation(name: str, method: str) -> None:
     assert np.array_equal(np.sort(order), np.arange(A.shape[0]))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", [n for n in STRUCTURES if n not in ("star",)])
 @pytest.mark.parametrize("method", ["amd", "nd", "rcm"])
 def test_elements_are_counted_as_elimination_makes_them(name: str, method: str) -> None:

@@ -63,6 +63,7 @@ def threads(request: Any) -> Iterator[int]:
     ow.set_num_threads(before)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_solutions_of_all_kinds(kind: str, dtype: str, threads: int) -> None:
@@ -82,6 +83,7 @@ def test_solutions_of_all_kinds(kind: str, dtype: str, threads: int) -> None:
     np.testing.assert_allclose(size, want.logabsdet, rtol=DIGITS[dtype])
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "format", ["csr", "csc", "coo", "dia", "bsr(2, 2)", "dcsr", "csr(nonunique)", "csr(unordered)"]
@@ -271,6 +273,7 @@ def test_small_ones(kind: str) -> None:
     np.testing.assert_allclose(diagonal(np.array([2.0, 2.0, 10.0])), [1, 0.5, 2])
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", [*KINDS, "superlu"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "float32"])
 @pytest.mark.parametrize("format", ["csr", "csc"])

@@ -30,6 +30,7 @@ def arrow(n: int) -> Any:
     return M
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("mode", ["auto", "forward", "reverse", "both"])
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "dense", "bsr(2, 2)"])
 def test_jacobians_are_read_exactly(mode: str, format: str) -> None:

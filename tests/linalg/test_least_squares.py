@@ -24,6 +24,7 @@ def problem(m: int, n: int, dtype: str, density: float = 0.05) -> Any:
     return sp.csr_array(A.astype(dtype))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", DIGITS)
 @pytest.mark.parametrize("shape", [(150, 90), (90, 150), (60, 60)])
 def test_solutions_are_the_pseudo_inverse_s(dtype: str, shape: tuple[int, int]) -> None:
@@ -50,6 +51,7 @@ def test_any_order_gives_the_same_solution(ordering: Any) -> None:
     np.testing.assert_allclose(F(b), np.linalg.lstsq(A.toarray(), b)[0], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", DIGITS)
 def test_rank(dtype: str) -> None:
     """Dependent columns far apart in the order, whole blocks of them, empty rows and columns, fewer rows than columns."""

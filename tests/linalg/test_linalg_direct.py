@@ -34,6 +34,7 @@ def close(got: Any, want: Any, rtol: float = 1e-10) -> None:
     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * np.abs(want).max(initial=0))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", SQUARE)
 def test_solve(spec: str) -> None:
     a, rng = regular(9), np.random.default_rng(1)
@@ -59,6 +60,7 @@ def test_solve_of_tridiagonal_systems(spec: str) -> None:
         close(linalg.solve(t, b), np.linalg.solve(a, b))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", SQUARE[::2])
 @pytest.mark.parametrize("lower", [True, False])
 def test_solve_triangular(spec: str, lower: bool) -> None:
@@ -71,6 +73,7 @@ def test_solve_triangular(spec: str, lower: bool) -> None:
         close(got, np.linalg.solve(unit, b), 1e-7)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "complex128"])
 def test_dtypes(dtype: str) -> None:
     a = regular(8, dtype=dtype)
@@ -244,6 +247,7 @@ def test_halves_are_solved_in_single_precision() -> None:
     close(linalg.expm(t), np.diag(np.exp([1, 2, 4])).astype("float32"), 1e-3)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
 @pytest.mark.parametrize("format", ["dense", "csr", "coo", "csc", "bsr(2, 2)"])

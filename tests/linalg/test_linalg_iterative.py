@@ -38,6 +38,7 @@ def test_solvers(spec: str) -> None:
     np.testing.assert_allclose(x, np.linalg.lstsq(wide, b)[0], atol=1e-6)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", FEW)
 def test_eigenvalues(spec: str) -> None:
     a = definite()
@@ -69,6 +70,7 @@ def test_operator(dtype: str) -> None:
     assert linalg.aslinearoperator(operator) is operator
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", [s for s in FORMATS[2] if s != "nm(4, 4)"][::5])
 def test_norms_and_traces(spec: str) -> None:
     a = dense_array((7, 11)) - 2 * (dense_array((7, 11), 1) > 2)

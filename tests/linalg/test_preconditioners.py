@@ -97,6 +97,7 @@ def test_incomplete_cholesky(dtype: str) -> None:
     np.testing.assert_allclose(linalg.ic0(tensor(banded, "csr")).L.to_numpy(), np.linalg.cholesky(banded), atol=1e-12)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", [s for s in FORMATS[2] if s != "nm(4, 4)"][::3])
 def test_every_format(spec: str) -> None:
     a, b = definite(), np.arange(24.0)
@@ -119,7 +120,7 @@ def test_scipy_takes_them() -> None:
         assert scipys.aslinearoperator(m).shape == (24, 24)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("spec", FEW)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
 def test_splu_is_as_scipys(spec: str, dtype: str) -> None:

@@ -16,7 +16,7 @@ from openwork.masked import binary, lift
 DTYPES = ("bool", "int8", "int32", "int64", "uint8", "float16", "float32", "float64", "complex64", "complex128")
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(("rank", "spec"), CASES, ids=lambda x: str(x))
 def test_every_format(rank: int, spec: str) -> None:
     shape = SHAPES[rank][0]
@@ -35,6 +35,7 @@ def test_every_format(rank: int, spec: str) -> None:
     assert (m + n).format == m.format
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("rank", "spec"), MOST, ids=lambda x: str(x))
 def test_masks_that_differ(rank: int, spec: str) -> None:
     shape = SHAPES[rank][0]

@@ -87,7 +87,7 @@ def check(text: str, specs: tuple[str, ...], masks: tuple[Any, ...], seed: int) 
     np.testing.assert_array_equal(there.data[bits], np.broadcast_to(want, shape)[bits])
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("text", EXPRESSIONS)
 @pytest.mark.parametrize("spec", ["dense", "csr"])
 def test_expressions(text: str, spec: str) -> None:
@@ -114,7 +114,7 @@ BLOCKS = (
 )
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("wanted", [None, *BLOCKS])
 @pytest.mark.parametrize(
     ("left", "right"), [("bsr(2, 2)", "dense"), ("csr", BLOCKS[2]), ("dia", "coo"), ("dense", "csc")]

@@ -177,11 +177,12 @@ def call(text: str, form: str, plain: str, **options: Any) -> Any:
 
 @pytest.mark.parametrize(("form", "plain"), [("csr", "array"), ("coo", "csr"), ("dense", "array"), ("csc", "csr")])
 @pytest.mark.parametrize("text", STATEMENTS)
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 def test_statements(text: str, form: str, plain: str) -> None:
     check(call(text, form, plain), text)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("form", ["csr", "dense"])
 @pytest.mark.parametrize(("text", "ring"), RINGS)
 def test_semirings(text: str, ring: str, form: str) -> None:

@@ -38,6 +38,7 @@ def mask_of(m: Any) -> Any:
     return np.asarray(m.get_mask().to_dense())
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("over_torch", [False, True])
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_element_is_specified_or_not_whatever_its_value(format: str, over_torch: bool) -> None:
@@ -47,6 +48,7 @@ def test_an_element_is_specified_or_not_whatever_its_value(format: str, over_tor
         assert float(m[place].to_tensor(-1.0)) == (DATA[place] if MASK[place] else -1.0)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("over_torch", [False, True])
 @pytest.mark.parametrize("format", ["dense", "coo", "csr"])
 @pytest.mark.parametrize("name", ONE)

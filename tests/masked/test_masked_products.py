@@ -21,7 +21,7 @@ def product(text: str, *pairs: Any) -> Any:
     return reference(np.asarray(data), np.asarray(np.einsum(text, *(b.astype(int) for _, b in pairs)) > 0))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("spec", MATRICES)
 @pytest.mark.parametrize("mask", [0.15, "none"])
 def test_matmul(spec: str, mask: Any) -> None:
@@ -97,6 +97,7 @@ def test_stacks_of_matrices() -> None:
         made(*a) @ made(*a)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("rank", "spec"), FEW, ids=lambda x: str(x))
 def test_softmax(rank: int, spec: str) -> None:
     data, bits = arrays(SHAPES[rank][0], mask=0.3)

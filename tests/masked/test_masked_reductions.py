@@ -61,6 +61,7 @@ def test_dtypes_and_masks(dtype: str, mask: Any, case: tuple[int, str], seed: in
         agree(m.amax(0), a.max(0))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", ["dense", "csr", "bsr(2, 3)", "coo"])
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_nan_functions(spec: str, axis: Any) -> None:
@@ -172,6 +173,7 @@ def reference_of(data: Any, like: ow.MaskedTensor) -> ow.MaskedTensor:
     return ow.masked_tensor(data, like.get_mask().to_numpy())
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["dense", "csr", "bsr(2, 2)", "dia"])
 def test_no_elements(spec: str) -> None:
     m = made(np.zeros((0, 4)), np.zeros((0, 4), np.bool_), spec)

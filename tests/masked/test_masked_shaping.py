@@ -17,6 +17,7 @@ KEYS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["dense", "csr", "coo", "bsr(2, 3)", "dia"])
 def test_indexing(spec: str) -> None:
     data, bits = arrays((6, 9))

@@ -31,6 +31,7 @@ def expected(mask: torch.Tensor, x: list[torch.Tensor]) -> torch.Tensor:
     return torch.nn.functional.scaled_dot_product_attention(*x, attn_mask=mask)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_stored_false_is_not_seen(format: str, library: str) -> None:

@@ -95,6 +95,7 @@ def dense_attention(t: ow.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Ten
     return torch.nan_to_num(scores.softmax(1)) @ v
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", FORMATS)
 def test_attention(format: str) -> None:
     t = edges(format)

@@ -19,6 +19,7 @@ def model() -> torch.nn.Sequential:
     return torch.nn.Sequential(torch.nn.Linear(8, 12), torch.nn.ReLU(), torch.nn.Linear(12, 4, bias=False)).double()
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", FORMATS)
 def test_prune_keeps_the_largest_and_densify_gives_them_back(format: str) -> None:
     dense, x = model(), torch.rand(5, 3, 8, dtype=torch.float64)
@@ -39,6 +40,7 @@ def test_prune_keeps_the_largest_and_densify_gives_them_back(format: str) -> Non
     torch.testing.assert_close(sparse(x), again(x))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", FORMATS)
 def test_gradients_and_training(format: str) -> None:
     sparse = prune(model(), 0.5, format)

@@ -48,6 +48,7 @@ def test_every_format(spec: str) -> None:
         assert got.format.is_ordered
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("op", ["set", *UFUNCS])
 @pytest.mark.parametrize("spec", ["csr", "coo", "dense"])
 def test_every_key(spec: str, op: str) -> None:

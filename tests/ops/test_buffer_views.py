@@ -56,6 +56,7 @@ def made(how: str) -> Iterator[tuple[ow.Tensor, Array]]:
         yield ow.asarray(whole, format=spec), np.array(whole)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("how", WAYS)
 def test_constructors(how: str) -> None:
     x = numpy_view(elements((N, K)), how)

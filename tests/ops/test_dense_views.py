@@ -18,7 +18,7 @@ FORMATS = ("csr", "csc", "coo", "csf", "bsr(4, 4)", "dia", "bitmap", "ell(64)")
 WAYS = (*LAYOUTS, *REPEATED)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("spec", FORMATS)
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices(name: str, spec: str) -> None:
@@ -26,6 +26,7 @@ def test_matrices(name: str, spec: str) -> None:
         agree(MATRICES[name], sparse(spec), how)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", ["csf", "coo", "(i, j, k) -> (i : dense, j : compressed, k : dense)"])
 @pytest.mark.parametrize("name", CUBES)
 def test_tensors_of_rank_three(name: str, spec: str) -> None:
@@ -44,6 +45,7 @@ def test_torch(spec: str) -> None:
             agree(case, sparse("csf", 3, "torch"), how, "torch")
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("how", WAYS)
 def test_systems(how: str) -> None:
     t = definite(sparse("csr"))

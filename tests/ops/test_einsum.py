@@ -462,6 +462,7 @@ def test_one_operand_has_the_dtype_of_the_semiring(spec: str) -> None:
         same(ow.einsum("ij,k->k", t, np.array([1, 0]), semiring="lxor_land"), np.array([False, False]))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", ["dense", "csr", "coo", "dense_f"])
 @pytest.mark.parametrize("text", ["ii", "ij->j", "ij->", "ii->i", "ij,ij->j", "ij,jk->ik"])
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
@@ -538,6 +539,7 @@ SCALED = [
 ]  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 3)", "dia", "bitmap"])
 @pytest.mark.parametrize("text", SCALED)

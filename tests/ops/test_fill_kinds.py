@@ -94,6 +94,7 @@ def test_every_pair_of_kinds(op: Any) -> None:
             np.testing.assert_array_equal(got.to_numpy(), op(x, y), err_msg=str(fills))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", ["coo", "dcsr", "csc", "bitmap", "bsr(2,2)", "dia", "dense"])
 def test_formats(spec: str) -> None:
     for fills in ((2.5, 0.0), (2.5, -7.0), (0.0, 4.0)):

@@ -49,7 +49,7 @@ def test_functions(f: Any, spec: str) -> None:
     assert said(lambda: f(a)) == said(lambda: f(X))
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("spec", FORMATS)
 @pytest.mark.parametrize("op", BINARY)
 def test_operations_of_two_tensors_a_number_and_an_array(op: Any, spec: str) -> None:

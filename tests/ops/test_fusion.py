@@ -108,6 +108,7 @@ SAMPLED: dict[str, Function] = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", SAMPLED)
 @pytest.mark.parametrize("sparse", ["", "X", "Y"])
 def test_sampled_products(name: str, sparse: str) -> None:

@@ -77,7 +77,7 @@ def test_formats(rank: int, pair: tuple[str, str]) -> None:
         check(text, arrays_of(SHAPES[rank], rank), (*pair, pair[0]))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("text", TEXTS[2:])
 @pytest.mark.parametrize("spec", ["csr", "dcsr", "coo", "csf"])
 def test_more_operands(text: str, spec: str) -> None:

@@ -91,6 +91,7 @@ def test_step_zero_is_a_value_error() -> None:
         tensor(dense_array((8, 12)), "csr")[::0]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("fill", [2.0, float("nan"), -0.0])
 @pytest.mark.parametrize("spec", ["csr", "coo", "bitmap", "bsr(2, 3)"])
 def test_fill_values_stay(spec: str, fill: float) -> None:

@@ -50,6 +50,7 @@ def test_valid_layouts_pass(layout, index, way):
     assert checks.holds(storage)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("index", ["i4", "i8"])
 @pytest.mark.parametrize("case", BREAKS, ids=lambda c: f"{c.layout} {c.number} {c.buffer}[{c.at}]={c.value}")
 def test_each_index_invariant(case, index, way):

@@ -338,6 +338,7 @@ def test_threads_on_stretched_operands(sa: tuple[int, ...], fa: str, sb: tuple[i
         agrees(pointwise("A + B", tensors), a + b)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.usefixtures("chunks")
 @pytest.mark.parametrize("specs", [("csr", "csr"), ("coo", "csr"), ("bitmap", "dcsr"), ("ell(12)", "bsr(2, 3)")])
 @pytest.mark.parametrize("text", ["A + B", "A * B", "select(A > 1, B, A)"])

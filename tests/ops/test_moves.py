@@ -51,7 +51,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(17)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("like", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
 @pytest.mark.parametrize("name", MOVES)
@@ -99,7 +99,7 @@ LARGER: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("dtype", ["float64", "int8", "complex64"])
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", [*MOVES, *LARGER])

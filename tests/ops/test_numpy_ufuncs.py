@@ -39,7 +39,7 @@ UFUNCS = sorted(
 NEVER = ("isnat",)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("name", [n for n in UFUNCS if n not in NEVER])
 @pytest.mark.parametrize("format", ["csr", "dense"])
 def test_every_ufunc(name: str, format: str) -> None:

@@ -28,6 +28,7 @@ def test_where_of_functions_that_reduce_nothing(format: str) -> None:
         np.clip(A, 0, 1, where=DENSE)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(
     "name", ["sum", "prod", "max", "min", "mean", "std", "var", "any", "all", "nansum", "nanmax", "nanmean"]

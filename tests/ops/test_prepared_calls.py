@@ -61,7 +61,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", CALLS)
 def test_other_values_of_one_structure(name: str, format: str) -> None:
@@ -361,6 +361,7 @@ LAZY: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("name", LAZY)
 def test_programs_of_lazy_tensors_hold_none_of_their_operands(name: str, library: str) -> None:

@@ -426,7 +426,7 @@ def test_numbers_leave_a_zero_that_annihilates(library: str) -> None:
             assert np.isnan(ow.divide(0.0, a, zero_annihilates=True).fill_value)  # the zero is the divisor
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("shapes", [((4, 5), (3, 2)), ((0, 3), (2, 2)), ((3, 4), (2, 0)), ((1, 1), (6, 7))])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.complex128, np.int8, bool])
 def test_kronecker_products_in_order(shapes: Any, dtype: Any) -> None:
@@ -509,6 +509,7 @@ def test_products_with_a_fill_value_are_in_the_dtype_of_the_result(
     np.testing.assert_array_equal(np.asarray(got.to_numpy() if isinstance(got, ow.Tensor) else got), want)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("like", ["numpy", "torch"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(("fill", "format"), [

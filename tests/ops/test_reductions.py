@@ -38,7 +38,7 @@ def agree(name: str, t: ow.Tensor, array: np.ndarray[Any, Any], axis: Any, **opt
     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(17)
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
 @pytest.mark.parametrize("spec", SOME)
 @pytest.mark.parametrize("shape", [(8, 12), (0, 4), (4, 0)], ids=str)
@@ -55,7 +55,7 @@ def test_values(spec: str, shape: tuple[int, int]) -> None:
             agree(name, t, a, axis)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_every_matrix_format(spec: str) -> None:
@@ -245,6 +245,7 @@ def test_products_beside_zeros_do_not_overflow(library: str) -> None:
         assert leaf.grad.values.tolist() == [0, 0]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "csf", "bsr(1, 1)", "dense"])
 @pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin", "ptp", "nanmax", "nanargmin"])
 def test_an_extreme_over_an_extent_of_zero_is_refused_where_numpy_does(name: str, spec: str) -> None:

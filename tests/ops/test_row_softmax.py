@@ -69,6 +69,7 @@ def test_what_is_not_finite_is_as_before(bad: float) -> None:
         np.testing.assert_allclose(ow.softmax(t.with_values(values), axis=1).values, got)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("spec", "axis"), CASES)
 def test_gradients(spec: str, axis: int) -> None:
     torch = pytest.importorskip("torch")

@@ -47,7 +47,7 @@ def rows_in(values: np.ndarray[Any, Any], counts: list[int]) -> Rows:
     return Rows(values, pos, crd, len(counts), max(counts), 0)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 def test_first_elements_of_every_format(rank: int, spec: str) -> None:
     for fill in (0.0, 1.5, np.nan):
@@ -65,7 +65,7 @@ def test_first_elements_of_every_format(rank: int, spec: str) -> None:
                     assert values.fill_value == t.fill_value or np.isnan(fill) or t.format.is_dense
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_partitions_of_every_format(rank: int, spec: str) -> None:
@@ -91,6 +91,7 @@ def test_partitions_of_every_format(rank: int, spec: str) -> None:
                         same(np.sort(before, axis=axis), np.take(ordered, range(k % n), axis))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("spec", ["csr", "dense"])
 def test_extremes_of_dtypes(spec: str, dtype: str) -> None:
@@ -123,6 +124,7 @@ def patterns(n: int) -> dict[str, np.ndarray[Any, Any]]:
     }  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("name", list(patterns(1)))
 def test_long_rows(name: str, dtype: str) -> None:
@@ -148,6 +150,7 @@ def test_long_rows(name: str, dtype: str) -> None:
     assert places[2].tolist() == [ascending(a[::-1], 0)[4000], -1]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", ["first", "ranks", "order"])
 @pytest.mark.parametrize("scalar", ["f32", "i64"])
 def test_kernels_do_what_the_interpreter_does(kind: str, scalar: str) -> None:
@@ -199,6 +202,7 @@ def test_candidates_are_bounded_by_k(spec: str, monkeypatch: pytest.MonkeyPatch)
     same(values, np.array([[9999.0, 9998], [19999, 19998], [29999, 29998]]))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dense"])
 def test_order_statistics_along_rows(spec: str) -> None:
     rng = np.random.default_rng(4)
@@ -255,6 +259,7 @@ def test_torch_values_places_and_gradients(layout: str) -> None:
         torch.testing.assert_close(full * (dense != 0), wanted_grad * (dense != 0))  # which zero is taken is free
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64"])
 @pytest.mark.parametrize("kind", ["normal", "ties", "ascending", "positive"])
 def test_ranks_of_long_rows(kind: str, dtype: str) -> None:

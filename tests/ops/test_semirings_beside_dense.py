@@ -52,7 +52,7 @@ def check(got: Any, products: list[list[list[Any]]], name: str, dtype: str) -> N
                 assert got[i, k] == total
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("spec", SPECS)
@@ -104,6 +104,7 @@ def test_any_of_complex_numbers_and_of_nothing() -> None:
     np.testing.assert_array_equal(below, [-3.0, 0.0])
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ["plus_first", "plus_second", "plus_max", "min_first", "max_second", "min_plus"])
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo"])
 def test_gradients(spec: str, name: str) -> None:

@@ -40,7 +40,7 @@ def agrees(t: ow.Tensor, a: np.ndarray[Any, Any]) -> None:
     same(ow.unique_inverse(t).values, values)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(17)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 @pytest.mark.parametrize("fill", [0.0, 1.5, np.nan])
 def test_every_format(rank: int, spec: str, fill: float) -> None:
@@ -58,6 +58,7 @@ def test_every_format(rank: int, spec: str, fill: float) -> None:
             assert ow.unique_values(t)[inverse.fill_value] == fill
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "complex64", "complex128"])
 @pytest.mark.parametrize("spec", ["dense", "csr", "bsr(2, 3)"])
 def test_dtypes(spec: str, dtype: str) -> None:

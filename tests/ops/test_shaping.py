@@ -73,7 +73,7 @@ LONG: dict[str, Case] = SHORT | {
 }  # fmt: skip
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_every_format(spec: str) -> None:
     array = dense_array((8, 12), 3)
@@ -82,6 +82,7 @@ def test_every_format(spec: str) -> None:
         same(operation(t), oracle(array))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("spec", ["csr", "coo", "dense", "csc"])
 def test_every_operation(name: str, spec: str) -> None:
@@ -172,6 +173,7 @@ def test_prune() -> None:
         assert prune(x, 2**70).nse == 0
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_prune_of_integers_as_far_apart_as_their_type_goes(library: str, dtype: str) -> None:
@@ -261,6 +263,7 @@ def test_extents_beyond_64_bits_are_refused() -> None:
     assert wide.sum().item() == 1
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     "spec",
     [

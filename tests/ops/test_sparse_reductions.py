@@ -30,6 +30,7 @@ def agree(name: str, t: ow.Tensor, array: np.ndarray[Any, Any], axis: Any, keepd
     return got
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", FORMATS)
 @pytest.mark.filterwarnings("ignore")
 def test_values_and_formats(spec: str) -> None:

@@ -67,7 +67,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("text", "want"), STATEMENTS, ids=[text for text, _ in STATEMENTS])
 def test_statements(text: str, want: Any, form: str) -> None:
@@ -234,7 +234,7 @@ def test_sparse_reductions_that_have_no_value(monkeypatch: pytest.MonkeyPatch) -
         ow.evaluate("R[i, k] max= A[i, j] + z[k]", A=a, z=Z)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr(2, 2)"])
 @pytest.mark.parametrize("dtype", ["float64", "int8", "float32"])
 def test_products_reduced_as_contractions(monkeypatch: pytest.MonkeyPatch, form: str, dtype: str) -> None:

@@ -70,7 +70,7 @@ def test_chains_of_products(text: str) -> None:
     check(text, operands(text, (7, 60), "csr"), ["csr"] * 6)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(17)
 @pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
 @pytest.mark.parametrize("text", ["A * B + C", "A * B * C", "(A + B) * C"])
 def test_formats(text: str, rank: int, spec: str) -> None:

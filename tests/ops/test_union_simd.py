@@ -72,6 +72,7 @@ def test_several_rows(rows: list[tuple[int, int, int, int]]) -> None:
 WHOLE = [(20, 30, 7, 1), (0, 25, 0, 2), (60, 60, 30, 3), (16, 8, 16, 4), (40, 0, 3, 5)]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint64", "int8", "complex64", "bool"])
 def test_types(dtype: str) -> None:
     """Vectors of 4 and 8 bytes; what has other elements goes the other way."""
@@ -102,6 +103,7 @@ def test_processors_that_expand_no_vectors_go_by_fingers(monkeypatch: pytest.Mon
         cache._MEMORY.update(kept)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dcsr", "bsr(1, 3)", "ell(60)"])
 def test_formats_as_interpreted(spec: str) -> None:
     a, b, c = matrices(WHOLE)

@@ -142,6 +142,7 @@ _FORMS = (
 )
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("form", _FORMS)
 @pytest.mark.parametrize("target", ["uint8", "uint32", "int8", "int16"])
 @pytest.mark.parametrize("source", ["int8", "int64", "uint16"])
@@ -468,6 +469,7 @@ BREAKS = {
 COPIES = [copy.copy, copy.deepcopy, lambda A: pickle.loads(pickle.dumps(A))]
 
 
+@pytest.mark.thin(3)
 @BOTH
 @pytest.mark.parametrize("how", range(3))
 @pytest.mark.parametrize("name", BREAKS)

@@ -35,7 +35,7 @@ def empties(text: str, rank: int) -> Iterator[tuple[ow.Tensor, tuple[int, ...]]]
             yield ow.asarray(np.zeros(shape), format="coo").asformat(ow.format(text, rank)), shape
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(("text", "rank"), CASES)
 def test_written_and_read(text: str, rank: int, tmp_path: Path) -> None:
     for t, shape in empties(text, rank):
@@ -51,7 +51,7 @@ def test_written_and_read(text: str, rank: int, tmp_path: Path) -> None:
             assert suffix != ".npz" or again.format == t.format
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(("text", "rank"), CASES)
 def test_taken_apart(text: str, rank: int) -> None:
     for t, shape in empties(text, rank):

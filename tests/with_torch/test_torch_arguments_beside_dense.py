@@ -137,6 +137,7 @@ def called(name: str, format: str | None) -> tuple[list[Any], list[Any]]:
     return [x.detach().numpy() for x in results], gradients
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", ["csr", "dense", "bsr(2, 2)"])
 @pytest.mark.parametrize("name", CALLS)
 def test_results_and_gradients_of_dense_tensors(name: str, format: str) -> None:

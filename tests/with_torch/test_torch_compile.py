@@ -51,7 +51,7 @@ def check(function: Any, layout: str, backend: Any) -> None:
     torch.testing.assert_close(*pairs)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_without_a_break(name: str, backend: str) -> None:
@@ -119,6 +119,7 @@ def test_a_format_has_its_graph() -> None:
     assert len(graphs) <= 8
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("layout", ["csr", "coo", "dcsr", "bsr(2, 2)"])
 def test_another_number_of_elements_is_no_other_graph(layout: str, backend: str) -> None:

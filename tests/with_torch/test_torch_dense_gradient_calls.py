@@ -50,6 +50,7 @@ IN_PLACE = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("end", ["to_dense", "sum", "@"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_in_place_forms_are_recorded(format: str, end: str) -> None:
@@ -136,6 +137,7 @@ INTO_DENSE = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("grad", ["none", "sparse", "dense"])
 @pytest.mark.parametrize("name", INTO_DENSE)
 def test_dense_tensors_are_changed_once(name: str, grad: str) -> None:

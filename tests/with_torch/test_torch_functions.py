@@ -113,6 +113,7 @@ def test_stacks(layout: str) -> None:
         check(make(*STACKS[layout]), function, function)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_softmax_is_over_specified_elements(function: Callable[..., Any], dim: int) -> None:

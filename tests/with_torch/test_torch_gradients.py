@@ -77,7 +77,7 @@ FAMILIES: dict[str, Any] = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("layout", ["csr", "uncoalesced coo", "ragged bsr"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_double_backward(layout: str, family: str) -> None:
@@ -130,7 +130,7 @@ def test_the_gradient_of_a_product_is_sampled_never_dense(monkeypatch: pytest.Mo
     assert max(sizes) <= max(2 * n, t.nse)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64, torch.complex128])
 @pytest.mark.parametrize("layout", ["csr", "bsr", "coo"])
 def test_dtypes(layout: str, dtype: torch.dtype) -> None:

@@ -71,6 +71,7 @@ def spread(x: Any) -> Any:
 IN_PLACE = ["relu_", "sin_", "neg_", "abs_", "square_", "tanh_", "sigmoid_", "round_", "nan_to_num_", "expm1_", "exp_"]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", ["plain", "recorded", "dense gradients"])
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_functions_of_torch_in_place(name: str, kind: str) -> None:

@@ -24,7 +24,7 @@ def matrix(format: str, scale: float = 1.0) -> tuple[Any, Any]:
     return ours, theirs
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr(2, 2)", "ell(8)", "bitmap"])
 @pytest.mark.parametrize("columns", [None, 1, 3])
 @pytest.mark.parametrize("left", [True, False])
@@ -107,7 +107,7 @@ MERGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(17)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "csf", "bitmap", "bsr(2, 2)", "ell(8)"])
 @pytest.mark.parametrize("name", MERGES)
 def test_merges(name: str, format: str) -> None:

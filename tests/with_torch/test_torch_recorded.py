@@ -54,7 +54,7 @@ def dense_of(t: Any) -> Any:
     return t.to_dense() if isinstance(t, ow.Tensor) else t
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("name", CALLS)

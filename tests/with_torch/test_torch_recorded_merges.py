@@ -46,6 +46,7 @@ def stored(t: Any, dense: Any) -> Any:
     return out[1:]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("formats", [("csr", "coo"), ("csc", "csr")], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("fills", [(0.0, 0.0), (1.0, 2.0)], ids=str)
@@ -157,6 +158,7 @@ def test_a_value_at_several_elements_has_the_sum_of_their_gradients() -> None:
             torch.testing.assert_close(g, stored(t, w))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex128, torch.int32], ids=str)
 @pytest.mark.parametrize("inner", [1, 3])
 @pytest.mark.parametrize("format", ["csr", "csc", "bsr(1, 2)"])

@@ -106,6 +106,7 @@ def test_fake_tensors_are_made_of_no_tensor(name: str) -> None:
         torch.testing.assert_close(a, b)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("tracing_mode", ["real", "fake", "symbolic"])
 @pytest.mark.parametrize("pre_dispatch", [False, True])
 @pytest.mark.parametrize("name", [n for n in TAKING if n not in ("gmres", "x += A")])
