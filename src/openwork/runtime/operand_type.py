@@ -100,7 +100,8 @@ def _sampled_lengths(s: Storage, above: int) -> np.ndarray[Any, Any] | None:
     if pos is None or s.batches != 1 or not s.format.levels[-1].format.is_compressed or above < STRIDE:
         return None
     ends = to_numpy(pos)[::STRIDE]
-    return ends[1:] - ends[:-1]
+    lengths: np.ndarray[Any, Any] = ends[1:] - ends[:-1]
+    return lengths
 
 
 def _are_long(counts: np.ndarray[Any, Any] | None, least: int) -> bool:
