@@ -78,3 +78,29 @@ def test_functions_entered(library: str, most: dict[str, int]) -> None:
     assert found.pop("measure") == 2
     assert found.keys() == most.keys()
     assert {text: n for text, n in found.items() if n > most[text]} == {}
+
+
+MODULES = """
+import sys
+import numpy as np, openwork as ow
+
+def new(seed):
+    return ow.asarray(np.where(np.random.default_rng(seed).random((30, 40)) < 0.2, 1.5, 0.0), format="csr")
+
+x = np.ones(40)
+for seed in range(3):
+    new(seed) @ x
+a, modules = new(3), set()
+sys.setprofile(lambda frame, event, _: modules.add(frame.f_code.co_filename) if event == "call" else None)
+a @ x
+sys.setprofile(None)
+print(*sorted(m.partition("openwork/")[2] for m in modules), sep="\\n")
+"""
+
+
+@pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
+def test_modules_entered_by_a_product() -> None:
+    """From the operator to the launch, twelve."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", MODULES], capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
+    assert len(modules) <= 12, modules
