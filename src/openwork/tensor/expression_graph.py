@@ -101,15 +101,6 @@ class Graph:
         """What expressions of one structure, over operands of the same types, have in common."""
         return (self.results, *self._entries, *self._operand_keys)
 
-    def count_uses(self) -> list[int]:
-        """How many operands of operations each operation is."""
-        uses = [0] * len(self.nodes)
-        for args in self.args:
-            for k in args:
-                if k >= 0:
-                    uses[k] += 1
-        return uses
-
     def _number(self, root: Any) -> int:
         """Number what is below a node, operands first -> the node's number."""
         if not self._is_operation(root):
