@@ -349,7 +349,7 @@ def eye(
     values = buffers.as_array(np.ones(len(row_indices)), scalar, like=like)
     fill = python_scalar(0, scalar)
     out = Tensor._from_storage(Storage((rows, cols), parse("coo", 2), scalar, fill, pos, crd, values))
-    out = out if format is None else out.asformat(format, copy=True)  # one launch, where sharing takes stages
+    out = out if format is None else out.asformat(format)
     return out if device is None else out.to(device)
 
 

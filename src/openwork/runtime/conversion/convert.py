@@ -11,7 +11,6 @@ import numpy as np
 from ... import tuning
 from ...compiler.conversion import Stage, Strategy, plan
 from ...compiler.conversion.append import Pass
-from ...compiler.conversion.level_runs import Kind, runs
 from ...compiler.conversion.scatter import scatter_kernel
 from ...errors import FormatError
 from ...format import build, coo
@@ -28,6 +27,7 @@ from .append import append_walk, passes
 from .assembly import Assembly, SlotsFull, full
 from .batch import batched
 from .bucket import bucket
+from .conversion_kernels import stage_kernels
 from .copy_blocks import move_blocks
 from .group import group
 from .iso import moved_iso
@@ -67,19 +67,34 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
         one = moved_iso(storage, lambda marks: convert(marks, format, share=share))
         if one is not None:
             return one
-    little = moved((storage,), ("convert", format, format.dims, share), lambda: _conversion(storage, format, share))
+    little = moved((storage,), ("convert", format, format.dims), lambda: _conversion(storage, format))
     if little is not None:
-        return little
+        return _sharing(storage, little) if share else little
     result: Storage = _convert(storage, format, share=share)
     return result
 
 
-def _conversion(storage: Storage, format: Format, share: bool) -> Moved | None:
-    """A conversion as a move; None where the result shares buffers of the storage."""
-    ndim, stages = len(storage.shape), plan(storage.format, format).stages
-    if share and [x.strategy for x in stages] == [Strategy.APPEND] and runs(storage.format)[-1].kind is Kind.CHAIN:
-        return None
+def _conversion(storage: Storage, format: Format) -> Moved | None:
+    """A conversion as a move."""
+    ndim = len(storage.shape)
     return Moved((identity(ndim),), storage.shape, format) if format.ndim == ndim else None
+
+
+def _sharing(storage: Storage, result: Storage) -> Storage:
+    """A conversion's result over the buffers of its source that it has anew: where elements keep their positions."""
+    stages = plan(storage.format, result.format).stages
+    if len(stages) != 1 or stages[0].strategy is not Strategy.APPEND:
+        return result
+    shared_levels = stage_kernels(storage, stages[0])[0].shared_levels
+    if shared_levels is None:
+        return result
+    crd = list(result.crd)
+    for at, level in shared_levels.items():
+        own, given = crd[at], storage.crd[level]
+        crd[at] = given if scalar_of(own) == scalar_of(given) else own
+    return Storage(
+        result.shape, result.format, result.scalar, result.fill_value, result.pos, tuple(crd), storage.values
+    )
 
 
 @differentiable(lambda storage, *_: (storage.values,))
