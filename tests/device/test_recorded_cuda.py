@@ -193,11 +193,9 @@ def test_cubins_are_kept_on_disk(recorded: Recorded, monkeypatch: Any, tmp_path:
         assert recorded.core.compiled == compiled
 
 
-def test_values_that_torch_records_are_not_moved_without_their_graph(recorded: Recorded) -> None:
+def test_tensors_over_torch_are_moved(recorded: Recorded) -> None:
     A = ow.asarray(torch.eye(3), format="csr")
     same(A.to("cuda"), ow.asarray(np.eye(3, dtype="float32"), format="csr"), "torch's values")
-    with pytest.raises(UnsupportedError, match="detach"):
-        A.requires_grad_().to("cuda")
 
 
 def test_a_buffer_that_was_freed_is_found(recorded: Recorded) -> None:
@@ -223,3 +221,77 @@ def test_the_benchmark_checks_and_times_what_it_lists(tmp_path: Any, monkeypatch
     assert [line.split("|")[1].strip() for line in lines if line.startswith("| ")][2:] == [
         "SpMV", "SpMM 32", "SpMM 128", "SDDMM 32", "SpGEMM, a hundredth", "COO to CSR", "BSR 16 x 16 SpMM 32",
     ]  # fmt: skip
+
+
+# -- gradients -------------------------------------------------------------------------------------------------------
+
+RECORDED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "A @ x": (lambda A, x: A @ x, ((6,),)),
+    "A @ X": (lambda A, x: A @ x, ((6, 3),)),
+    "x @ A": (lambda A, x: x @ A, ((4,),)),
+    "chain": (lambda A, x, y: ow.einsum("ij,jk,kl->il", A, x, y), ((6, 2), (2, 3))),
+    "rows": (lambda A: ow.sum(A, axis=1), ()),
+    "mean": (lambda A: ow.mean(A), ()),
+    "softmax": (lambda A: ow.softmax(A * 2, 1), ()),
+    "expm1": (lambda A: ow.expm1(A), ()),
+    "A * row": (lambda A, x: A * x, ((6,),)),
+    "sampled": (lambda A, x, y: ow.einsum("ij,j,i->ij", A, x, y), ((6,), (4,))),
+    "sddmm": (lambda A, x, y: ow.multiply(A, ow.sddmm(A, x, y)), ((4, 3), (3, 6))),
+}
+SPARSE = ("softmax", "expm1", "A * row", "sampled", "sddmm")
+"""Those whose result is as sparse as A: what it has in padding is nobody's."""
+
+
+def derivatives(name: str, spec: str, device: str) -> list[Any]:
+    """First and second derivatives of a function of the values and the dense operands."""
+    function, shapes = RECORDED[name]
+    generator = torch.Generator().manual_seed(0)
+    A = ow.asarray(torch.from_numpy(dense_array((4, 6))), format=ow.format(spec, 2)).requires_grad_()
+    x = [torch.randn(s, generator=generator, dtype=torch.float64, requires_grad=True) for s in shapes]
+    operands = [A, *x] if device == "cpu" else [A.to(device), *(ow.asarray(v).to(device) for v in x)]
+    y = function(*operands)
+    values = (y if isinstance(y, torch.Tensor) else y.values).reshape(-1)
+    leaves = [A.values, *x]
+    first = torch.autograd.grad((values**3).sum(), leaves, create_graph=True)
+    return [*first, *torch.autograd.grad(sum((g**2).sum() for g in first), leaves)]
+
+
+def test_gradients_of_products_are_products(recorded: Recorded) -> None:
+    for found, want in zip(derivatives("A @ x", "csr", "cuda"), derivatives("A @ x", "csr", "cpu"), strict=True):
+        torch.testing.assert_close(found, want)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("spec", ["csr", "coo", "csc", "bsr(2, 3)", "dcsr", "dia", "ell(6)", "bitmap", "dense"])
+def test_gradients_of_both_orders_are_those_of_the_host(monkeypatch: Any, spec: str) -> None:
+    _recorded(monkeypatch, _on_opencl, Grid(128, 32))
+    for name in RECORDED:
+        if not (name in SPARSE and spec in ("dia", "ell(6)", "bitmap")):
+            for found, want in zip(derivatives(name, spec, "cuda"), derivatives(name, spec, "cpu"), strict=True):
+                torch.testing.assert_close(found, want, msg=lambda text, name=name: f"{name} of {spec}: {text}")
+
+
+@pytest.mark.opencl
+def test_gradients_of_attention_are_those_of_the_host(monkeypatch: Any) -> None:
+    _recorded(monkeypatch, _on_opencl, Grid(128, 32))
+    mask = ow.asarray(dense_array((8, 12)), format="csr")
+    q, k, v = (torch.randn(n, 4, dtype=torch.float64, requires_grad=True) for n in (8, 12, 12))
+    want = torch.autograd.grad((ow.nn.attend(mask, q, k, v) ** 3).sum(), [q, k, v])
+    there = ow.nn.attend(mask.to("cuda"), *(ow.asarray(x).to("cuda") for x in (q, k, v)))
+    for found, expected in zip(torch.autograd.grad((there.values**3).sum(), [q, k, v]), want, strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_no_gradient_is_lost_in_silence(recorded: Recorded) -> None:
+    A = ow.asarray(torch.eye(3), format="csr").requires_grad_().to("cuda")
+    for name, run in {
+        "var": lambda: ow.var(A, axis=0), "matmul": lambda: A @ A, "indexing": lambda: A[0],
+        "asformat": lambda: A.asformat("csc"), "to 'cpu'": lambda: A.to("cpu"), "max": lambda: ow.max(A, axis=1),
+    }.items():  # fmt: skip
+        with pytest.raises(UnsupportedError, match=rf"{name}[\s\S]*torch records"):
+            run()
+    assert A.detach().asformat("csc").format == ow.format("csc", 2)
+    with torch.no_grad():
+        assert ow.max(A, axis=1).graph is None
+    with pytest.raises(UnsupportedError, match=r"to 'interpreter': torch records the values[\s\S]*detach"):
+        ow.asarray(torch.eye(3), format="csr").requires_grad_().to("interpreter")

@@ -97,6 +97,10 @@ class Adapter(ABC):
         """The memory of a contiguous array of the device's own library; None of anything else."""
         return None
 
+    def recorded(self, values: Any) -> Any:
+        """Values that torch records, on the device and still recorded. Raises UnsupportedError where torch is not."""
+        raise UnsupportedError(f"to {self.name!r}: torch records the values, and not there\n  help: A.detach()")
+
     def wrapped(self, memory: Memory, shape: tuple[int, ...]) -> Any:
         """A row-major array of the device's own library over memory; the memory itself where there is no library."""
         return memory

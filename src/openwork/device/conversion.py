@@ -38,9 +38,14 @@ def convert(t: DeviceTensor, format: object) -> DeviceTensor:
         out = DeviceTensor(
             t.shape, target, t.fill_value, t.pos_buffers, t.crd_buffers, t.memory, t.outer
         )  # fmt: skip
-        out.stored = t.stored
+        out.stored, out.graph = t.stored, t.graph
         return out
     _refuse(target, t)
+    if t.is_recorded:
+        raise UnsupportedError(
+            f"asformat to {target} on {t.device}: torch records the values, and this has no gradient there"
+            f"\n  got: a tensor in format {t.format}\n  help: asformat before to({t.device!r}), or A.detach()"
+        )
     e = elements_of(t)
     if t.format.is_dense and not target.is_dense:
         e = e.at(chosen(_differs(e.values, t.fill_value)))

@@ -109,6 +109,9 @@ class Cuda(Adapter):
         memory.handle[: memory.length] = flat
         return memory
 
+    def recorded(self, values: Any) -> Any:
+        return values.to(self.place)
+
     def wrapped(self, memory: Memory, shape: tuple[int, ...]) -> Any:
         return memory.handle[: memory.length].view(shape)
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from ..ir.index import Access, Apply, Assignment
 from ..ir.operations import INFIX, OPERATIONS
+from ..late import late
 from ..runtime.operation import block
 from ..runtime.promote import compute_scalar, promote, weak
-from ..storage.buffers import scalar_name
+from ..storage.buffers import scalar_name, torch_dtype
 from ..storage.scalars import python_scalar
 from .adapter import Memory
 from .conversion import assembled, ordered, starts_of, summed
@@ -23,6 +24,10 @@ from .tensor import DeviceTensor
 from .vector import cast, chosen, fill, gather, joined
 
 __all__ = ["apply", "astype", "elementwise", "mapped"]
+
+recorded_elements = late("device.gradients", "recorded_elements")
+recorded_product = late("device.gradients", "recorded_product")
+with_graph = late("device.gradients", "with_graph")
 
 
 def mapped(op: str, operands: list[Memory | Number], scalar: str) -> Memory:
@@ -60,6 +65,8 @@ def elementwise(name: str, *operands: Any) -> DeviceTensor:
     if len(shapes) > 1:
         return _broadcast(name, op, tensors)
     rule = result_of(name, *operands)
+    if any(t.is_recorded for t in tensors) and (len(tensors) == 1 or _same_structure(*tensors)):
+        return recorded_elements(name, rule, operands)  # type: ignore[no-any-return]
     if len(tensors) == 1:
         t = tensors[0]
         t = t if rule.format == t.format else summed(t)  # sums are kept by what is linear
@@ -88,6 +95,9 @@ def _broadcast(name: str, op: str, tensors: list[DeviceTensor]) -> DeviceTensor:
     t, d = sparse[0], next(x for x in tensors if x is not sparse[0])
     if not d.format.is_dense:
         raise refused(name, tensors, "of two sparse tensors one that stretches")
+    if t.is_recorded or d.is_recorded:
+        letters = "abcdefgh"[: t.ndim]
+        return recorded_product(name, [letters, letters[t.ndim - d.ndim :]], letters, (t, d))  # type: ignore[no-any-return]
     rule = result_of(name, *tensors)
     names = tuple(f"i{k}" for k in range(t.ndim))
     view = view_of(d)
@@ -144,6 +154,10 @@ def _numbered(x: Memory, first: int) -> Memory:
 def astype(t: DeviceTensor, dtype: object, *, copy: bool = True) -> DeviceTensor:
     """The tensor with values of another dtype."""
     scalar = scalar_name(dtype)
+    if scalar == t.scalar and t.format.is_unique:
+        return t
+    if t.is_recorded:
+        return with_graph(t, t.values.to(torch_dtype(scalar)))  # type: ignore[no-any-return]
     t = t if t.format.is_unique else summed(t)
     return t.with_values(cast(t.memory, scalar), python_scalar(t.fill_value, scalar))
 

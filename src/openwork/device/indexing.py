@@ -15,6 +15,7 @@ from .conversion import assembled, summed
 from .coordinates import Elements, elements_of
 from .joins import key_of, pairs
 from .kernels import each
+from .operations import refused
 from .tensor import DeviceTensor
 from .vector import chosen, fill, gather
 
@@ -23,6 +24,8 @@ __all__ = ["index"]
 
 def index(t: DeviceTensor, key: Any) -> DeviceTensor:
     """`t[key]` with NumPy's keys; one element is a tensor of rank 0. Index arrays are the host's, and moved there."""
+    if t.is_recorded:
+        raise refused("indexing", (t,), "torch records the values, and this has no gradient there; detach()")
     chosen_by = select(key, t.shape)
     t = summed(t)
     e = _in_spans(elements_of(t), chosen_by)

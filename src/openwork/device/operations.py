@@ -68,6 +68,8 @@ def call(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         result = _elementwise[0](name, *found)
     else:
         raise refused(name, _tensors(found), f"with {', '.join(options)}" if options and _op_of(name) else "")
+    if getattr(result, "graph", None) is None and any(t.is_recorded for t in _tensors(found)):
+        raise refused(name, _tensors(found), "torch records an operand, and this has no gradient there; detach()")
     has_array = any(not isinstance(x, DeviceTensor) and _is_array(x) for x in _flat(args))
     if has_array and isinstance(result, DeviceTensor) and result.format.is_dense:
         return result.to_dense()

@@ -10,6 +10,7 @@ from ..compiler.semiring import Semiring
 from ..errors import ShapeError
 from ..format.format import Format
 from ..ir.index import Access, Apply, Assignment, Expression
+from ..late import late
 from ..ops.products.subscripts import parse_subscripts, subscripts_of
 from ..ops.products.tensor_times import mttkrp_subscripts, ttm_letters, ttv_letters
 from ..runtime.formats import resolve_format
@@ -27,9 +28,11 @@ from .rules import result_of
 from .statements import View, contract, sample, view_of
 from .tensor import DeviceTensor
 from .transfer import over
-from .vector import gather, order_of
+from .vector import fill, gather, order_of
 
 __all__ = ["einsum", "matmul", "product"]
+
+recorded_product = late("device.gradients", "recorded_product")
 
 
 def product(name: str, inputs: Sequence[str], output: str, operands: Sequence[DeviceTensor]) -> DeviceTensor:
@@ -44,6 +47,8 @@ def product(name: str, inputs: Sequence[str], output: str, operands: Sequence[De
     t = operands[driver]
     if t.fill_value != 0:
         raise refused(name, operands, f"a fill value of {t.fill_value}")
+    if any(x.is_recorded for x in operands):
+        return recorded_product(name, inputs, output, operands)  # type: ignore[no-any-return]
     scalar = promote(tuple(x.scalar for x in operands))
     t = summed(t) if scalar == "bool" or t.scalar != scalar else t
     values: dict[str, DeviceTensor | View] = {}
@@ -169,10 +174,13 @@ def sddmm(mask: DeviceTensor, a: DeviceTensor, b: DeviceTensor) -> DeviceTensor:
     _check("sddmm", ("ij", "ik", "kj"), (mask, a, b))
     if not (a.format.is_dense and b.format.is_dense):
         raise refused("sddmm", (mask, a, b), "dense factors run there")
-    mask = mask if mask.format.is_unique else mask.coalesce()
-    ones = Apply("pattern", (Access("M", ("i", "j")),))
+    mask = mask.detach() if mask.format.is_unique else mask.detach().coalesce()
+    if a.is_recorded or b.is_recorded:
+        ones = mask.with_values(fill(mask.adapter, mask.memory.length, 1, a.scalar), 0)
+        return product("sddmm", ("ij", "ik", "kj"), "ij", (ones, a, b))
+    pattern = Apply("pattern", (Access("M", ("i", "j")),))
     factors = Apply("mul", (Access("A", ("i", "k")), Access("B", ("k", "j"))))
-    stmt = Assignment(Access("C", ("i", "j")), "+=", Apply("mul", (ones, factors)))
+    stmt = Assignment(Access("C", ("i", "j")), "+=", Apply("mul", (pattern, factors)))
     values = sample(stmt, {"M": mask, "A": view_of(a), "B": view_of(b)}, promote((a.scalar, b.scalar)))
     return mask.with_values(values, 0)
 

@@ -11,6 +11,7 @@ from ..errors import DTypeError
 from ..format.format import Format
 from ..ir.index import Access, Apply, Assignment
 from ..ir.types import COMPLEX, FLOATS
+from ..late import late
 from ..ops.reductions.folds import accumulation_type, axes_of, check_extents, reduced_shape
 from ..runtime.promote import accumulator, compute_scalar
 from ..storage.buffers import scalar_name
@@ -20,13 +21,16 @@ from .conversion import assembled, ordered, reduced_runs, starts_of, summed
 from .coordinates import Elements, elements_of
 from .elementwise import apply, mapped
 from .kernels import Number, each
-from .operations import on_device
+from .operations import on_device, refused
 from .statements import contract
 from .tensor import DeviceTensor
 from .transfer import over
 from .vector import cast, fill, gather
 
 __all__ = ["reduce"]
+
+recorded_product = late("device.gradients", "recorded_product")
+with_graph = late("device.gradients", "with_graph")
 
 _OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
 _NEUTRAL = {"sum": 0, "prod": 1}
@@ -46,6 +50,8 @@ def reduce(op: str, t: DeviceTensor, axis: Any = None, keepdims: bool = False, d
     """A reduction over axes, as the host's `reduce`."""
     axes = axes_of(axis, t.ndim, lists=False)
     check_extents(op, t, axes)  # type: ignore[arg-type]
+    if t.is_recorded and op in ("sum", "mean") and t.fill_value == 0:
+        return _recorded_sum(op, t, axes, keepdims)
     t = summed(t)
     if op in ("any", "all", "count_nonzero"):
         t = t if t.scalar == "bool" else _nonzero(t)
@@ -68,6 +74,18 @@ def reduce(op: str, t: DeviceTensor, axis: Any = None, keepdims: bool = False, d
     if t.scalar in COMPLEX and scalar not in COMPLEX:
         raise DTypeError(f"{op}: complex numbers are no {dtype}\n  help: take the real part first")
     return _reduced(op, t, axes, keepdims, scalar)
+
+
+def _recorded_sum(op: str, t: DeviceTensor, axes: tuple[int, ...], keepdims: bool) -> DeviceTensor:
+    """The sum or the mean, a dense result, of a tensor that torch records."""
+    letters = "abcdefgh"[: t.ndim]
+    kept = tuple(d for d in range(t.ndim) if d not in axes)
+    if kept_format(t.format, kept) is not None:
+        raise refused(f"gradient of {op}", (t,), "a sparse result")
+    total = recorded_product(op, [letters], "".join(letters[d] for d in kept), [t])
+    out = over(total.memory, reduced_shape(t, axes, keepdims))  # type: ignore[arg-type]
+    scale = 1.0 if op == "sum" else 1.0 / (math.prod(t.shape[a] for a in axes) or math.nan)
+    return with_graph(out, total.values * scale)  # type: ignore[no-any-return]
 
 
 def _cast(t: DeviceTensor, dtype: Any) -> DeviceTensor:

@@ -14,6 +14,7 @@ from typing import Any
 from ..compiler.schedule.kept_format import kept_format
 from ..ir.index import Access, Apply, Assignment
 from ..ir.types import COMPLEX, FLOATS
+from ..late import late
 from ..ops.reductions.folds import axes_of, check_extents, reduced_shape
 from ..ops.reductions.moments import correction_of
 from .adapter import Memory
@@ -28,7 +29,9 @@ from .tensor import DeviceTensor
 from .transfer import over
 from .vector import cast
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "log_softmax", "logsumexp", "softmax", "std", "var"]
+
+recorded_softmax = late("device.gradients", "recorded_softmax")
 
 
 class Rows:
@@ -112,6 +115,8 @@ def _exponentials(rows: Rows) -> tuple[Memory, Memory, Memory]:
 @on_device("softmax")
 def softmax(t: DeviceTensor, axis: int = -1) -> DeviceTensor:
     """Exponentials of the elements along an axis, divided by their sum; only specified elements take part."""
+    if t.is_recorded:
+        return recorded_softmax(t, axis)  # type: ignore[no-any-return]
     rows = Rows("softmax", t, axis)
     _, e, total = _exponentials(rows)
     return rows.on_structure(mapped("div", [e, total], e.scalar))

@@ -17,7 +17,7 @@ from ..format.format import Format
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..storage import sizes
-from ..storage.buffers import itemsize, numpy_dtype, scalar_of, to_numpy
+from ..storage.buffers import is_torch, itemsize, numpy_dtype, scalar_of, to_numpy, torch_module
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tables import METHODS, NUMPY, OPERATORS, SPOKEN
@@ -50,8 +50,8 @@ class DeviceTensor:
     """
 
     __slots__ = (
-        "__weakref__", "adapter", "crd_buffers", "facts", "fill_value", "format", "memory", "outer", "pos_buffers",
-        "positions", "scalar", "shape", "stored",
+        "__weakref__", "adapter", "crd_buffers", "facts", "fill_value", "format", "graph", "memory", "outer",
+        "pos_buffers", "positions", "scalar", "shape", "stored",
     )  # fmt: skip
     __array_priority__ = PRIORITY
     __openwork_device__ = True
@@ -71,10 +71,17 @@ class DeviceTensor:
         lengths: list[Any] = [None if c is None else np.broadcast_to(np.int8(0), (c.length,)) for c in crd]
         self.positions = sizes.positions(format, shape, lengths)
         self.outer = outer
+        self.graph: Any = None
+        """the values as torch records them, where it does"""
         self.stored: int | None = None
         """the number of specified elements, once counted"""
         self.facts: dict[Any, Any] = {}
         """what follows from the structure and was computed, shared by tensors of it"""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether torch records what is computed with the values."""
+        return self.graph is not None and bool(torch_module().is_grad_enabled())
 
     @property
     def device(self) -> str:
@@ -112,7 +119,7 @@ class DeviceTensor:
     @property
     def values(self) -> Any:
         """The values, a vector of the device's library over the same memory."""
-        return self.adapter.wrapped(self.memory, (self.memory.length,))
+        return self.graph if self.graph is not None else self.adapter.wrapped(self.memory, (self.memory.length,))
 
     def pos(self, level: int) -> Any:
         """The position buffer of a level as the device's library has vectors, None where it stores none."""
@@ -144,6 +151,8 @@ class DeviceTensor:
     def to_dense(self) -> Any:
         """The dense array of the device's library; of the interpreter, which has none, a dense tensor."""
         dense = self.asformat("dense")
+        if dense.graph is not None:
+            return dense.graph.reshape(self.shape)
         array = self.adapter.wrapped(dense.memory, self.shape)
         return dense if isinstance(array, Memory) else array
 
@@ -159,6 +168,10 @@ class DeviceTensor:
         """The tensor in another format, assembled on the device."""
         found: DeviceTensor = convert(self, format)
         return found
+
+    def detach(self) -> DeviceTensor:
+        """The tensor over the same memory, which torch does not record."""
+        return self.with_values(self.memory, self.fill_value)
 
     def check(self) -> DeviceTensor:
         """The tensor itself, once its buffers were checked on the device. Raises InvariantError."""
@@ -185,7 +198,7 @@ class DeviceTensor:
         out = DeviceTensor(
             shape, format, self.fill_value, self.pos_buffers, self.crd_buffers, self.memory, self.outer
         )  # fmt: skip
-        out.stored = self.stored
+        out.stored, out.graph = self.stored, self.graph
         return out
 
     @property
@@ -267,7 +280,11 @@ def upload(t: Tensor, device: Adapter) -> DeviceTensor:
     if s.pos and s.pos[0] is not None:
         first, last = s.pos[0][:2].tolist()
         outer = (first, last)
-    return DeviceTensor(s.shape, s.format, s.fill_value, pos, crd, _of(device, s.values), outer)
+    graph = device.recorded(s.values) if is_torch(s.values) and s.values.requires_grad else None
+    memory = _of(device, s.values if graph is None else graph.detach())
+    out = DeviceTensor(s.shape, s.format, s.fill_value, pos, crd, memory, outer)
+    out.graph = graph
+    return out
 
 
 def _of(device: Adapter, buffer: Any) -> Memory:

@@ -39,7 +39,9 @@ def move(t: DeviceTensor, device: object) -> Any:
 
 
 def to_host(t: DeviceTensor) -> Tensor:
-    """A copy of a tensor in NumPy's buffers."""
+    """A copy of a tensor in NumPy's buffers. Raises UnsupportedError where torch records its values."""
+    if t.graph is not None:
+        raise UnsupportedError(f"to 'cpu': torch records the values on {t.device}\n  help: detach(), or A.values.cpu()")
     pos, crd = (tuple(None if b is None else b.to_numpy() for b in g) for g in (t.pos_buffers, t.crd_buffers))
     return Tensor._from_storage(Storage(t.shape, t.format, t.scalar, t.fill_value, pos, crd, t.memory.to_numpy()))
 
@@ -51,8 +53,11 @@ def array_of(x: Any) -> DeviceTensor | None:
     if is_torch(x) and x.is_cuda:
         if x.layout is not torch_module().strided:
             return sent(from_torch(x, BufferPolicy(None), 0), str(x.device))
-        memory = adapter_of(str(x.device)).given(x)
-        return None if memory is None else over(memory, tuple(x.shape))
+        memory = adapter_of(str(x.device)).given(x.detach())
+        assert memory is not None
+        dense = over(memory, tuple(x.shape))
+        dense.graph = x.reshape(-1) if x.requires_grad else None
+        return dense
     opencl: Any = sys.modules.get("pyopencl.array")
     if opencl is None or not isinstance(x, opencl.Array):
         return None
