@@ -52,6 +52,8 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
         yield "sddmm", lambda A, x, y: ow.sddmm(A, x, y), ((m, 3), (3, n))
         yield "attend", attended, ((m, 3), (n, 3), (n, 2))
         yield "A * row", lambda A, x: A * x, ((n,),)
+        yield "A + row", lambda A, x: A + x, ((n,),)
+        yield "A - column", lambda A, x: A - x, ((m, 1),)
         yield "A * X", lambda A, x: A * x, ((m, n),)
         yield "einsum of three", lambda A, x, y: ow.einsum("ij,jk,kl->il", A, x, y), ((n, 2), (2, 3))
     if rank == 3:

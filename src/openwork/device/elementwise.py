@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment
 from ..ir.operations import INFIX, OPERATIONS
 from ..late import late
@@ -21,7 +22,8 @@ from .operations import by_elements, on_device, refused
 from .rules import Result, result_of
 from .statements import sample, view_of
 from .tensor import DeviceTensor
-from .vector import cast, chosen, fill, gather, joined
+from .transfer import over
+from .vector import cast, chosen, fill, gather, joined, strided
 
 __all__ = ["apply", "astype", "elementwise", "mapped"]
 
@@ -87,15 +89,21 @@ def _same_structure(a: DeviceTensor, b: DeviceTensor) -> bool:
 
 
 def _broadcast(name: str, op: str, tensors: list[DeviceTensor]) -> DeviceTensor:
-    """A tensor, sparse or not, times a dense one that stretches to it."""
-    shape = np.broadcast_shapes(*(t.shape for t in tensors))
-    sparse = [t for t in tensors if not t.format.is_dense] or [t for t in tensors if t.shape == shape][:1]
+    """A sparse tensor times a dense one that stretches, as sparse; what has a dense result, at all its elements."""
+    try:
+        shape = np.broadcast_shapes(*(t.shape for t in tensors))
+    except ValueError as error:
+        shapes = " and ".join(str(t.shape) for t in tensors)
+        raise ShapeError(f"{name}: shapes {shapes} do not broadcast\n  help: reshape one of them") from error
+    recorded = any(t.is_recorded for t in tensors)
+    sparse = [t for t in tensors if not t.format.is_dense or (recorded and t.shape == shape)][:2]
     if op != "mul" or len(sparse) != 1 or sparse[0].shape != shape or sparse[0].fill_value != 0:
-        raise refused(name, tensors, f"shapes {' and '.join(str(t.shape) for t in tensors)}")
+        rule = result_of(name, *tensors)
+        if not rule.format.is_dense or len(tensors) != 2 or recorded:
+            raise refused(name, tensors, f"shapes {' and '.join(str(t.shape) for t in tensors)}")
+        return over(mapped(op, [_stretched(t, shape) for t in tensors], rule.scalar), shape)
     t, d = sparse[0], next(x for x in tensors if x is not sparse[0])
-    if not d.format.is_dense:
-        raise refused(name, tensors, "of two sparse tensors one that stretches")
-    if t.is_recorded or d.is_recorded:
+    if recorded:
         letters = "abcdefgh"[: t.ndim]
         return recorded_product(name, [letters, letters[t.ndim - d.ndim :]], letters, (t, d))  # type: ignore[no-any-return]
     rule = result_of(name, *tensors)
@@ -107,6 +115,13 @@ def _broadcast(name: str, op: str, tensors: list[DeviceTensor]) -> DeviceTensor:
     product = Apply("mul", (Access("A", names), Access("B", dims)))
     values = sample(Assignment(Access("C", names), "+=", product), {"A": t, "B": view}, rule.scalar)
     return t.with_values(values, 0).asformat(rule.format)
+
+
+def _stretched(t: DeviceTensor, shape: tuple[int, ...]) -> Memory:
+    """The elements of a tensor that is stretched to a shape, row-major."""
+    view = view_of(t if t.format.is_dense else t.asformat("dense"))
+    own = [step if n > 1 else 0 for n, step in zip(view.shape, view.strides, strict=True)]
+    return strided(view.memory, shape, [0] * (len(shape) - len(own)) + own)
 
 
 def _merged(op: str, a: DeviceTensor, b: DeviceTensor, rule: Result) -> DeviceTensor:

@@ -14,7 +14,7 @@ from ..errors import CompilerBug, SizeError, UnsupportedError
 from ..ir.loop import Buffer, Grid, Kernel
 from ..storage.buffers import itemsize, numpy_dtype, scalar_name
 from .adapter import Adapter, Argument, Memory, code_of
-from .kernels import each
+from .vector import strided
 
 __all__ = ["OpenCL", "default_opencl", "opencl_of"]
 
@@ -132,26 +132,15 @@ class OpenCL(Adapter):
         for event in a.events:
             event.wait()
         if not a.flags.c_contiguous:
-            return self.packed(a)
+            width, scalar = a.dtype.itemsize, scalar_name(a.dtype)
+            base = Memory(self, scalar, a.base_data.size // width, a.base_data)
+            return strided(base, a.shape, [step // width for step in a.strides], a.offset // width)
         memory = Memory(self, scalar_name(a.dtype), a.size, a.base_data)
         if not a.size or a.base_data.size % WORD or a.offset:
             memory = self.memory(a.size, memory.scalar)
             if a.size:
                 self.cl.enqueue_copy(self.queue, memory.handle, a.base_data, byte_count=a.nbytes, src_offset=a.offset)
         return memory
-
-    def packed(self, a: Any) -> Memory:
-        """A copy by rows of an array with strides."""
-        width, scalar = a.dtype.itemsize, scalar_name(a.dtype)
-        out, base = self.memory(a.size, scalar), Memory(self, scalar, a.base_data.size // width, a.base_data)
-        terms, step, numbers = [], 1, {"first": a.offset // width}
-        for k in reversed(range(a.ndim)):
-            terms.append(f"t // below{k} % n{k} * by{k}")
-            numbers |= {f"below{k}": step, f"n{k}": a.shape[k], f"by{k}": a.strides[k] // width}
-            step *= a.shape[k]
-        text = f"y[t] = x[first + {' + '.join(terms)}]"
-        each(self, a.size, text, {"y": out}, x=base, **numbers)
-        return out
 
     def wrapped(self, memory: Memory, shape: tuple[int, ...]) -> Any:
         dtype = numpy_dtype(memory.scalar)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -10,6 +11,7 @@ from .kernels import Number, each, groups_for, whole
 
 __all__ = [
     "cast", "chosen", "fill", "gather", "heads", "index_type", "iota", "joined", "lower_bound", "order_of", "scan",
+    "strided",
 ]  # fmt: skip
 
 
@@ -31,6 +33,18 @@ def gather(x: Memory, at: Memory) -> Memory:
     """x[at]."""
     out = x.device.memory(at.length, x.scalar)
     each(x.device, at.length, "y[t] = x[at[t]]", {"y": out}, x=x, at=at)
+    return out
+
+
+def strided(x: Memory, shape: Sequence[int], strides: Sequence[int], first: int = 0) -> Memory:
+    """The elements of a view with strides, from an element on, row-major."""
+    out = x.device.memory(math.prod(shape), x.scalar)
+    terms, step, numbers = ["first"], 1, {"first": first}
+    for k in reversed(range(len(shape))):
+        terms.append(f"t // below{k} % n{k} * by{k}")
+        numbers |= {f"below{k}": step, f"n{k}": shape[k], f"by{k}": strides[k]}
+        step *= shape[k]
+    each(x.device, out.length, f"y[t] = x[{' + '.join(terms)}]", {"y": out}, x=x, **numbers)
     return out
 
 
