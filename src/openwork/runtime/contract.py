@@ -117,6 +117,7 @@ class _Call:
 
 
 _shaped: PlanCache[Any, ShapedPlan] = PlanCache("plans for shapes", 1 << 12)
+_updates: PlanCache[Any, ShapedPlan] = PlanCache("plans for shapes, of results that are there", 1 << 12)
 
 
 def contract(stmt: Assignment, values: Operands, out_scalar: str, like: Array) -> Array:
@@ -196,7 +197,11 @@ def update(stmt: Assignment, values: Operands, out: Array, compute: str | None =
     """Evaluate a statement into elements of an array that is there. compute : the scalar type that is computed in."""
     view = strided(out)
     call = _Call(stmt, values, compute or compute_scalar(view.scalar), False)
-    shaped = call.plan(view)
+    key = (*call.key, _TYPE(view))
+    shaped = _updates.get(key) or _updates.keep(key, call.plan(view))
+    if shaped.is_enough(call.storage):
+        shaped.run(call.storage, call.views, view.owner)
+        return
     views = call.views if shaped.packed is None else laid_out(call.views, shaped.packed)
     Program(shaped, call.storage, views, view.owner)(call.storage.values, call.views, view.owner)
 

@@ -9,6 +9,7 @@ shapes, so that a product of matrices that were never met costs look-ups. `spgem
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from ... import tuning
 from ...codegen.plan_cache import PlanCache
 from ...compiler.semiring import SEMIRINGS
+from ...format.format import Format
 from ...storage.buffers import address, as_array, is_unrecorded, length, numpy_dtype, scalar_of
 from ...storage.storage import Storage
 from .. import trace
@@ -100,8 +102,8 @@ _PRODUCTS: PlanCache[Any, _Way] = PlanCache("small sparse products", 1 << 12)
 
 
 def small_product(s: Storage, t: Storage) -> Storage | None:
-    """The product of two matrices whose shapes agree, both CSR or one of them, or both CSC; None for large ones, of two
-    libraries, and inside transforms of torch."""
+    """The product of two matrices whose shapes agree, neither dense; None for large ones, of two libraries, and inside
+    transforms of torch."""
     if type(s.values) is not np.ndarray and not (is_unrecorded(s.values) and is_unrecorded(t.values)):
         return rule("small_product")(s, t) if tracked((s.values, t.values)) else None
     if len(s.shape) != 2 or len(t.shape) != 2 or not 0 < s.shape[0] <= ROWS or s.fill_value or t.fill_value:
@@ -119,9 +121,11 @@ def _way(s: Storage, t: Storage) -> _Way:
         return _not_small
     if s.format == t.format == CSC:
         return _transposed
-    if s.format == CSR != t.format or s.format != CSR == t.format:
-        dense = s.format.is_dense or t.format.is_dense
-        return _not_small if dense or result_format((s, t), (s.shape[0], t.shape[1])) != CSR else _converted
+    if s.format != CSR or t.format != CSR:
+        if s.format.is_dense or t.format.is_dense:
+            return _not_small
+        target = result_format((s, t), (s.shape[0], t.shape[1]))
+        return _converted if target == CSR else partial(_converted_to, target)
     edges = {scalar_of(b) for x in (s, t) for b in (x.pos[-1], x.crd[-1]) if b is not None}
     is_small = s.format == CSR and edges in ({"i32"}, {"i64"}) and compute_scalar(_result(s, t)) == _result(s, t)
     return _ShapedProduct(s, t) if is_small else _not_small
@@ -138,10 +142,16 @@ def _transposed(s: Storage, t: Storage, recalled: str) -> Storage | None:
 
 
 def _converted(s: Storage, t: Storage, recalled: str) -> Storage | None:
-    """The product of a CSR matrix and one of another format, converted where that is one launch."""
+    """The product of matrices of other formats, converted where that is one launch."""
     if max(length(s.values), length(t.values)) > LITTLE:
         return None
     return small_product(convert(s, CSR, share=True), convert(t, CSR, share=True))
+
+
+def _converted_to(target: Format, s: Storage, t: Storage, recalled: str) -> Storage | None:
+    """The same in another format than CSR."""
+    product = _converted(s, t, recalled)
+    return None if product is None else convert(product, target, share=True)
 
 
 def _result(s: Storage, t: Storage) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
+from typing import Any, Literal
 
 import numpy as np
 
 from ... import tuning
+from ...codegen.plan_cache import PlanCache
 from ...compiler.conversion import Stage, Strategy, plan
 from ...compiler.conversion.append import Pass
 from ...compiler.conversion.scatter import scatter_kernel
@@ -82,11 +84,11 @@ def _conversion(storage: Storage, format: Format) -> Moved | None:
 
 def _sharing(storage: Storage, result: Storage) -> Storage:
     """A conversion's result over the buffers of its source that it has anew: where elements keep their positions."""
-    stages = plan(storage.format, result.format).stages
-    if len(stages) != 1 or stages[0].strategy is not Strategy.APPEND:
-        return result
-    shared_levels = stage_kernels(storage, stages[0])[0].shared_levels
+    key = storage.signature, result.format.number
+    shared_levels = _shared.get(key)
     if shared_levels is None:
+        shared_levels = _shared.keep(key, _shared_levels(storage, result.format))
+    if shared_levels is False:
         return result
     crd = list(result.crd)
     for at, level in shared_levels.items():
@@ -95,6 +97,18 @@ def _sharing(storage: Storage, result: Storage) -> Storage:
     return Storage(
         result.shape, result.format, result.scalar, result.fill_value, result.pos, tuple(crd), storage.values
     )
+
+
+def _shared_levels(storage: Storage, format: Format) -> dict[int, int] | Literal[False]:
+    """The levels whose crd a conversion leaves as it is, and those of the source; False where elements move."""
+    stages = plan(storage.format, format).stages
+    if len(stages) != 1 or stages[0].strategy is not Strategy.APPEND:
+        return False
+    levels = stage_kernels(storage, stages[0])[0].shared_levels
+    return False if levels is None else levels
+
+
+_shared: PlanCache[Any, dict[int, int] | Literal[False]] = PlanCache("buffers that conversions share")
 
 
 @differentiable(lambda storage, *_: (storage.values,))

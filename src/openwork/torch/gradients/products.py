@@ -23,6 +23,8 @@ from ...runtime.contraction import sparse as contraction
 from ...runtime.contraction.matricize import CSR
 from ...runtime.contraction.small_product import small_product as unrecorded_product
 from ...runtime.contraction.sparse import Term
+from ...runtime.conversion.convert import convert as convert_bare
+from ...runtime.moves import LITTLE
 from ...runtime.program import memory_of
 from ...runtime.semirings import semiring as semiring_of
 from ...storage.buffers import as_array, length, scalar_of
@@ -146,14 +148,25 @@ def small_product(s: Storage, t: Storage) -> Storage | None:
     values = s.values, t.values
     if s.library != t.library or any(is_dual(v) or is_transformed(v) for v in values):
         return None
-    x, y = structure_of(s), structure_of(t)
     with outside():
+        x, y = (_as_rows(structure_of(u)) for u in (s, t))
         result = unrecorded_product(x, y)
     if result is None or result.scalar not in DIFFERENTIABLE:
         return None
     at = _Structures(Term("ij", x), Term("jk", y), Term("ik", result))
     rule = _MatrixProduct if _MatrixProduct.suits(at) else _Product
-    return result.with_values(apply_rule(rule(at, result.values), *values))
+    recorded = result.with_values(apply_rule(rule(at, result.values), *values))
+    if x.format == s.format and y.format == t.format:
+        return recorded
+    return convert(recorded, contraction.result_format((s, t), result.shape), share=True)
+
+
+def _as_rows(s: Storage) -> Storage:
+    """A matrix in CSR where its values stay in their places, as those of sorted COO do; else as it is."""
+    if s.format == CSR or length(s.values) > LITTLE or s.format.is_dense:
+        return s
+    rows = convert_bare(s, CSR, share=True)
+    return rows if rows.values is s.values else s
 
 
 def _product(
