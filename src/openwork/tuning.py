@@ -476,6 +476,7 @@ SELECTION_INSERTED = _tuned(
 SELECTION_BLOCK = _tuned(
     32, "elements", "of a row that are compared at once with the last of the first k", "set with the code"
 )
+SELECTION_BLOCKS = _tuned(512, "blocks", "whose least elements are kept at once", "4 kB, whatever the row")
 SELECTION_SAMPLED = _tuned(
     1024, "elements", "of a row from which ranks are looked for near a sample's", "set with the code"
 )

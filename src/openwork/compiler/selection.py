@@ -7,7 +7,8 @@ Equal elements are in the order of their coordinates. Only as many elements of a
     partition   keys on either side of a pivot, without branches; the right ends of what is not in order are kept on a
                 stack, so that ranks in ascending order cost O(elements + ranks log ranks) together
     sample      of long rows only what lies between two elements of a sample, on either side of a rank, is put in order
-    limit       of the first k only candidates are kept, 2 k + 32 at a time; none above the k-th of those seen before
+    limit       of the first k only candidates are kept, 2 k + 32 at a time; none above the k-th of those seen before,
+                or, for few k, above the k-th of the least elements of blocks, of which k blocks have one
 
 The unspecified elements are nowhere written down: `less` stored elements come before the fill value, then all that are
 equal to it in the order of their coordinates, stored or not, then the other stored ones.
@@ -35,6 +36,7 @@ _FIRST = """
 def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fill: K[const], places: i64[mut],
                  found: i64[mut], k: i64, n: i64, flip: i64, room: i64):
     SPACE
+    near: i64[BLOCKS] = empty
     ends: i64[STACK] = empty
     FILL_KEY
     for i in range(lo, hi):
@@ -55,27 +57,44 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
         kept: i64 = stop + 0
         if k <= INSERT:
             kept = p0 + 0
-            b: i64 = p0
-            while b < stop:
-                until = min(b + BLOCK, stop)
-                here: i64 = 1
-                if f == k and b + BLOCK <= stop:
-                    here = 0
+            first: i64 = p0
+            while first < stop:
+                until = min(first + BLOCKS * BLOCK, stop)
+                blocks = (until - first) // BLOCK
+                for c in range(0, blocks):
+                    least: i64 = 9223372036854775807
                     for e in range(0, BLOCK):
-                        p = b + e
+                        p = first + c * BLOCK + e
                         KEYED
-                        here += i64(key <= limit)
-                if here > 0:
-                    for p in range(b, until):  # novector
-                        KEYED
-                        if key <= limit:
-                            PUT
-                            MOVED
-                            f += i64(f < k)
-                            if f == k:
-                                r = k - 1
-                                limit = max(KEY_AT_RANK, LEAST + 1) - 1
-                b = until
+                        least = min(least, key)
+                    near[c] = least
+                if f == 0 and blocks >= k:
+                    for c in range(0, blocks):  # novector
+                        y = near[c]
+                        if f < k or y < w[f - 1]:
+                            g: i64 = min(f, k - 1)
+                            while g > 0 and w[g - 1] > y:
+                                w[g] = w[g - 1]
+                                g -= 1
+                            w[g] = y
+                            f = min(f + 1, k)
+                    limit = min(limit, w[k - 1])
+                    f = 0
+                for c in range(0, blocks + 1):
+                    here: i64 = 1
+                    if c < blocks:
+                        here = i64(near[c] <= limit)
+                    if here > 0:
+                        for p in range(first + c * BLOCK, min(first + c * BLOCK + BLOCK, until)):  # novector
+                            KEYED
+                            if key <= limit:
+                                PUT
+                                MOVED
+                                f += i64(f < k)
+                                if f == k:
+                                    r = k - 1
+                                    limit = max(KEY_AT_RANK, LEAST + 1) - 1
+                first = until
         c0: i64 = p0
         while c0 < kept:
             until = min(c0 + BLOCK, kept)
@@ -171,14 +190,13 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
         stored = p1 - p0
         less: i64 = 0
         equal: i64 = 0
-        for p in range(p0, p1):
-            KEYED
-            less += i64(key < of_fill)
-            equal += i64(key == of_fill)
-            WRITTEN
         if free == 0:
             less = stored + 0
-            equal = 0
+        else:
+            for p in range(p0, p1):
+                KEYED
+                less += i64(key < of_fill)
+                equal += i64(key == of_fill)
         fresh: i64 = 1
         f: i64 = 0
         base: i64 = 0
@@ -223,13 +241,11 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
                 places[out] = target + skipped
             else:
                 wanted = rank if rank < less else rank - free
-                if fresh == 0 and (wanted < base or wanted >= base + f):
+                if fresh == 1 or wanted < base or wanted >= base + f:
+                    fresh = 0
                     for p in range(p0, p1):
                         KEYED
                         WRITTEN
-                    fresh = 1
-                if fresh == 1:
-                    fresh = 0
                     f = stored + 0
                     base = 0
                     narrowed: i64 = 0
@@ -387,6 +403,7 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
         "FREE": "n * 0" if dense or missing else "n - (p1 - p0)",
         "LEAST": "(0 - 9223372036854775807 - 1)",
         "STACK": str(STACK),
+        "BLOCKS": str(tuning.SELECTION_BLOCKS),
         "BLOCK": str(tuning.SELECTION_BLOCK),
         "SORTED": str(tuning.SELECTION_SORTED),
         "INSERT": str(tuning.SELECTION_INSERTED),
