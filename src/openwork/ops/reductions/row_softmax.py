@@ -16,14 +16,19 @@ from ...codegen import pool
 from ...codegen.executable import Executable
 from ...codegen.plan_cache import planned
 from ...format.expression import Dim
+from ...format.named import coo
+from ...runtime.contraction.matricize import CSR
+from ...runtime.conversion.convert import convert
 from ...runtime.conversion.remap import has_gaps
 from ...runtime.gradient_hook import differentiable, transformed
 from ...runtime.launch import even_bounds
 from ...storage.buffers import Array, empty, is_torch, length, scalar_of, to_numpy
+from ...storage.recorded import structure_of
 from ...storage.storage import Storage
 
 __all__ = ["gradient", "row_softmax", "softmax_rows"]
 
+COO, SHORT = coo(2), tuning.SHORT_CALL
 _FORWARD = """
 def row_softmax(lo: i64, hi: i64, pos: P[const], A: T[const], Y: T[mut]):
     for i in range(lo, hi):
@@ -56,13 +61,21 @@ def _kernel(text: str, index: str, scalar: str) -> Executable:
 
 
 def softmax_rows(s: Storage, axis: int) -> Array | None:
-    """The values of the softmax along the last level of compressed rows of plain floats; None for all else.
+    """The values of the softmax along the last level of compressed rows of plain floats, or of the rows of a sorted COO
+    matrix; None for all else.
 
-    Small tensors, whose launches are kept, are left to statements, and so is what is not finite over NumPy's arrays,
-    of which these warn.
+    What is not finite over NumPy's arrays is left to statements, which warn.
     """
+    if s.scalar not in ("f32", "f64") or s.device != "cpu":
+        return None
+    if is_torch(s.values) and (transformed((s.values,)) or s.values.ndim != 1):
+        return None
+    if s.format == COO:
+        bare = structure_of(s)
+        rows = convert(bare, CSR, share=True)
+        s = rows.with_values(s.values) if rows.values is bare.values else s
     levels = s.format.levels
-    if s.scalar not in ("f32", "f64") or not levels or length(s.values) <= tuning.MOVES_KEPT or s.device != "cpu":
+    if not levels:
         return None
     last, others = levels[-1], levels[:-1]
     if not isinstance(last.expression, Dim) or axis not in (
@@ -73,8 +86,6 @@ def softmax_rows(s: Storage, axis: int) -> Array | None:
     if not (last.format.is_compressed and last.format.unique) or s.pos[-1] is None or has_gaps(s):
         return None
     if any(not isinstance(x.expression, Dim) or x.format.buffers or x.format.batched for x in others):
-        return None
-    if is_torch(s.values) and (transformed((s.values,)) or s.values.ndim != 1):
         return None
     result = row_softmax(s)
     return result if is_torch(result) or np.isfinite(result).all() else None
@@ -94,6 +105,9 @@ def gradient(pos: Array, y: Array, g: Array) -> Array:
 def _run(text: str, pos: Array, *values: Array) -> Array:
     out, ends = empty(length(values[0]), scalar_of(values[0]), values[0]), to_numpy(pos)
     kernel = _kernel(text, scalar_of(ends), scalar_of(out))
+    if length(out) <= SHORT:
+        kernel.run(kernel.pack([ends, *values, out]), 0, len(ends) - 1)
+        return out
     parts = 4 * pool.get_num_threads()
     cuts: Any = np.searchsorted(ends, even_bounds(0, int(ends[-1]), parts)[1:-1])
     bounds = [0, *np.minimum(cuts, len(ends) - 1).tolist(), len(ends) - 1]
