@@ -56,6 +56,11 @@ ANSWERS = {
     "scikit-learn": "compatibility",
     "ShapeError": "openwork.ShapeError",
     "benchmarks": "benchmarks",
+    "own format": "formats",
+    "masked mean": "openwork.masked.mean",
+    "mean of missing values": "masked",
+    "drop-in scipy": "coming-from/scipy",
+    "convert a file": "openwork.convert",
 }
 """What is asked -> the page, with its section, or the public name that comes first."""
 

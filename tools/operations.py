@@ -29,7 +29,7 @@ from openwork.runtime.result_rules import DTYPES, FILLS, FORMATS, SHAPES
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "openwork"
 CHAPTERS = {
-    "interop": "What other libraries hold", "creation": "Creation", "random": "Random tensors",
+    "interop": "From NumPy, SciPy and torch", "creation": "Creation", "random": "Random tensors",
     "elementwise": "Elementwise", "reductions": "Reductions", "products": "Products", "indexing": "Indexing",
     "manipulation": "Manipulation", "sorting": "Sorting and searching", "sets": "Sets", "dtypes": "Dtypes",
     "namespace": "The namespace", "fusion": "Several operations in one",
@@ -262,7 +262,7 @@ def _pairs(names: dict[str, str]) -> list[str]:
 def reference(all_: list[Operation]) -> str:
     """The reference page: operations by chapter."""
     out = [
-        "# Operations",
+        "# Operations at a glance",
         "",
         "Made by `python tools/operations.py` from the blocks of operations. Every operation takes every format, and",
         "gives what NumPy gives for the dense arrays. *Method*: also `A.name(...)`, over NumPy and torch buffers alike",

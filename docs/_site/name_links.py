@@ -46,7 +46,8 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect(
         "autodoc-process-docstring", reference_pages.docstring, priority=400
     )  # before numpydoc
+    app.connect("autodoc-process-signature", reference_pages.signature)
     app.connect("source-read", gallery.read)
     app.connect("doctree-read", link_names)
     app.add_transform(search_words.SearchWords)
-    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 3}
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 4}

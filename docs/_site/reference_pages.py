@@ -252,8 +252,8 @@ def _tree(names: list[str]) -> str:
 
 def _object(name: str) -> dict[str, str]:
     """The page of an object, with those of its members where these have some."""
-    value, short = value_of(name), name.removeprefix("openwork.")
-    text = f"{_title(short)}\n.. auto{_kind(value)}:: {_address(name)}\n"
+    value = value_of(name)
+    text = f"{_title(name)}\n.. auto{_kind(value)}:: {_address(name)}\n"
     examples = f"\n.. minigallery:: {name}\n   :add-heading: In the gallery\n   :heading-level: -\n"
     found = {}
     if name in GROUPED:
@@ -265,7 +265,7 @@ def _object(name: str) -> dict[str, str]:
         text += "\n" + _tree([f"{name}.{m}" for ms in groups.values() for m in ms])
         for member in members(value):
             kind = "method" if callable(getattr(value, member)) else "attribute"
-            full = f"{short}.{member}"
+            full = f"{name}.{member}"
             found[f"{name}.{member}.rst"] = (
                 f"{_title(full)}\n.. auto{kind}:: {_address(name)}.{member}\n"
             )
@@ -347,6 +347,18 @@ def docstring(
     lines[:] = _SEE.sub(
         lambda found: f"{', '.join(_seen(found[0], name))}\n", _marked(text)
     ).splitlines()
+
+
+def signature(
+    _app: Any, what: str, _name: str, value: Any, _options: Any, text: str, result: str
+) -> tuple[str | None, str | None]:
+    """autodoc's hook: none of a class that functions make."""
+    made = (
+        what == "class"
+        and "__init__" in vars(value)
+        and (text or "").startswith("(*args")
+    )
+    return ("", None) if made else (text, result)
 
 
 def _also(o: Operation) -> str:
