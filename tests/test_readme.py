@@ -71,18 +71,24 @@ def test_outputs_are_those_of_the_block_above() -> None:
 
 
 @pytest.mark.parametrize("line", [line for line, _ in blocks(PAGES[0].read_text())])
-def test_each_block_of_the_readme_runs_alone(line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever copies one block has all that it needs."""
+def test_each_block_of_the_readme_runs_alone(
+    line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever copies one block has all that it needs, and sees what the comments behind `print` say."""
     monkeypatch.chdir(tmp_path)
     code = dict(blocks(PAGES[0].read_text()))[line]
     for library in ("torch", "networkx"):
         if f"import {library}" in code:
             pytest.importorskip(library)
     exec(compile("\n" * (line - 1) + code, str(PAGES[0]), "exec"), {"__name__": "alone"})
+    said = re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
+    assert capsys.readouterr().out.splitlines()[: len(said)] == said
 
 
 def test_readme_has_examples() -> None:
-    assert len(blocks((ROOT / "README.md").read_text())) >= 3
+    text = (ROOT / "README.md").read_text()
+    assert len(blocks(text)) >= 3
+    assert len(re.findall(r"^print\(.*\)  # ", text, re.MULTILINE)) >= 10
 
 
 def test_a_broken_block_is_found() -> None:
