@@ -26,14 +26,16 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from matrix import FORMATS, SHAPES, dense_array, tensor  # noqa: E402
 
+from openwork import linalg  # noqa: E402
 from openwork.codegen.device_targets import device  # noqa: E402
 from openwork.codegen.emit_device import emit_device  # noqa: E402
 from openwork.codegen.engine import device_assembly  # noqa: E402
 from openwork.compiler.operand import Operand  # noqa: E402
-from openwork.device import vector  # noqa: E402
+from openwork.device import hashed_products, vector  # noqa: E402
 from openwork.device.coordinates import walk_of  # noqa: E402
 from openwork.device.interpreter import Interpreter  # noqa: E402
 from openwork.device.statements import LONG, SHARED, plan_of  # noqa: E402
+from openwork.device.tensor import upload  # noqa: E402
 from openwork.ir.index_text import parse  # noqa: E402
 from openwork.ir.loop import Grid, Kernel  # noqa: E402
 from openwork.runtime.operand_type import operand_of  # noqa: E402
@@ -95,6 +97,17 @@ def kernels(scalar: str) -> Iterator[tuple[str, str, Kernel]]:
     vector.lower_bound(x, 0, 4)
     for kernel in recorder.kernels:
         yield "scan, sort, search", "vectors", kernel
+    recorder.kernels.clear()
+    matrix = upload(tensor((np.ones((6, 6)) + 9 * np.eye(6)).astype(scalar_dtype(scalar)), "csr"), recorder)
+    b = upload(tensor(np.ones(6, scalar_dtype(scalar)), "dense"), recorder)
+    linalg.solve_triangular(matrix, b)
+    linalg.cg(matrix, b, maxiter=20)
+    yield from (("systems", "csr", kernel) for kernel in dict.fromkeys(recorder.kernels))
+    recorder.kernels.clear()
+    matrix @ matrix
+    hashed_products.LOCAL = 0
+    matrix @ matrix
+    yield from (("SpGEMM", "csr", kernel) for kernel in dict.fromkeys(recorder.kernels))
 
 
 def scalar_dtype(scalar: str) -> str:

@@ -49,6 +49,7 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
         yield "A.T @ x", lambda A, x: A.T @ x, ((m,),)
         yield "A @ X", lambda A, x: A @ x, ((n, 3),)
         yield "X @ A", lambda A, x: x @ A, ((3, m),)
+        yield "A @ A.T", lambda A: A @ A.T, ()
         yield "sddmm", lambda A, x, y: ow.sddmm(A, x, y), ((m, 3), (3, n))
         yield "attend", attended, ((m, 3), (n, 3), (n, 2))
         yield "A * row", lambda A, x: A * x, ((n,),)

@@ -12,7 +12,7 @@ from device_cases import cases, compare, opencl_or_skip, same
 from matrix import FORMATS, SHAPES, dense_array, tensor
 
 import openwork as ow
-from openwork.device import opencl, vector
+from openwork.device import hashed_products, opencl, vector
 from openwork.device.adapter import adapter_of
 from openwork.device.elementwise import mapped
 from openwork.device.interpreter import Interpreter
@@ -74,6 +74,37 @@ def test_products_of_sparse_tensors_are_joins_over_any_semiring() -> None:
     for complement in (False, True):
         same(ow.spgemm(a, b, mask=m, complement=complement), ow.spgemm(A, B, mask=M, complement=complement), "masked")
     same(ow.einsum("ij,jk,ik->ki", a, b, m), ow.einsum("ij,jk,ik->ki", A, B, M), "three sparse operands")
+
+
+@pytest.mark.parametrize("local", [512, 8])
+def test_products_of_matrices_are_tables_in_local_memory_or_spilled(local: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(hashed_products, "LOCAL", local)
+    A, B = (ow.asarray(dense_array(s, k, density=0.7), format="csr") for k, s in enumerate([(3, 5), (5, 6)]))
+    same(A.to(HERE) @ B.to(HERE), A @ B, "A @ B")
+    same(ow.spgemm(A.to(HERE), B.to(HERE), semiring="max_times"), ow.spgemm(A, B, semiring="max_times"), "max_times")
+
+
+@pytest.mark.parametrize("old", ["barrier()\nmine", "swap(keys[base + at], 0, key)"])
+def test_a_fault_planted_in_a_table_is_found(old: str, monkeypatch: Any) -> None:
+    """Without its barrier, or with a read in place of compare and swap."""
+    assert hashed_products._ROW.count(old) == 1
+    new = "mine" if "barrier" in old else "keys[base + at]\n            keys[base + at] = key"
+    monkeypatch.setattr(hashed_products, "_ROW", hashed_products._ROW.replace(old, new))
+    A = ow.asarray(np.ones((2, 9)), format="csr", device=HERE)
+    with pytest.raises(CompilerBug, match="a race for"):
+        A @ ow.asarray(np.triu(np.ones((9, 9))), format="csr", device=HERE)
+
+
+@pytest.mark.opencl
+def test_products_of_matrices_on_opencl_have_short_and_long_rows() -> None:
+    opencl_or_skip()
+    for shapes in (((40, 300), (300, 700)), ((7, 50), (50, 3000))):
+        A, B = (
+            ow.asarray(dense_array(s, k), format=f) for k, (s, f) in enumerate(zip(shapes, ("csr", "csc"), strict=True))
+        )
+        for ring in ("plus_times", "min_plus", "plus_pair"):
+            found = ow.spgemm(A.to("opencl"), B.to("opencl"), semiring=ring)
+            same(found, ow.spgemm(A, B, semiring=ring), ring)
 
 
 def test_elements_are_indexed_by_filters_and_joins() -> None:

@@ -20,6 +20,7 @@ from ..storage.scalars import python_scalar
 from .adapter import Memory
 from .conversion import assembled, ordered, starts_of, summed
 from .coordinates import Elements, elements_of
+from .hashed_products import hashed_product, takes
 from .joins import Labelled, combined, key_of
 from .kernels import each
 from .operations import on_device, refused
@@ -95,6 +96,11 @@ def sparse_product(
             raise refused(name, operands, f"a fill value of {x.fill_value}")
     if any(len(set(term)) < len(term) for term in inputs):
         raise refused(name, operands, "a letter twice in a term")
+    by_rows = (*inputs, output) == ("ij", "jk", "ik") and mask is None and takes(ring, scalar)
+    if by_rows and operands[0].shape[0] and operands[1].size:
+        a, b = (summed(x).asformat("csr") for x in operands)
+        found = hashed_product(a, b, ring, scalar)
+        return assembled(found, target, python_scalar(ring.add.identity_of(scalar), scalar), True)
     first, *others = (Labelled(term, elements_of(summed(x))) for term, x in zip(inputs, operands, strict=True))
     for k, other in enumerate(others, 1):
         later = set(output).union(*inputs[k + 1 :])
