@@ -113,6 +113,18 @@ def test_fill_is_no_more_than_that_of_qdldl() -> None:
     assert analyse(graph, minimum_degree(graph), "").nse <= 1.05 * (L.nnz + A.shape[0])
 
 
+def test_vertices_with_the_same_neighbours_are_dissected_as_one() -> None:
+    nodes = grid(9, 9, 9)
+    A = sp.csr_array(sp.kron(nodes, np.ones((3, 3))))
+    shuffled = np.random.default_rng(0).permutation(A.shape[0])
+    A = A[shuffled][:, shuffled]
+    order = ow.linalg.ordering(ow.asarray(A), "nd")
+    node = shuffled[order] // 3
+    assert sorted(order.tolist()) == list(range(A.shape[0]))
+    assert (node.reshape(-1, 3) == node[::3, None]).all()
+    assert elements(nodes, node[::3]) < 1.1 * elements(nodes, ow.linalg.ordering(ow.asarray(nodes), "nd"))
+
+
 def test_columns_are_ordered_for_row_exchanges() -> None:
     A = sp.csc_array(random(500, 0.006, 5) + 10 * sp.eye_array(500))
     order = ow.linalg.ordering(ow.asarray(A), "colamd")
