@@ -1,24 +1,16 @@
-"""Krylov methods, preconditioners and plans of assembly beside their peers -> the tables of docs/linalg.md.
+"""Krylov methods, preconditioners, plans of assembly and colourings beside their peers -> tables of docs/linalg.md.
 
-python benchmarks/krylov.py            # prints them; peers: SciPy, PyAMG and scikit-fem where they are installed
-python benchmarks/krylov.py --write    # writes them into docs/linalg.md
-
-One thread of openwork; give OPENBLAS_NUM_THREADS=1. Milliseconds, the least of interleaved rounds.
+Those of `benchmarks/linalg.py`, which is the command; peers: SciPy, PyAMG and scikit-fem where they are installed. One
+thread. Milliseconds of the processor, the least of interleaved rounds.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import re
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +22,6 @@ from openwork import linalg
 
 ROUNDS = 3
 MOST = 3000
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "linalg.md"
 
 
 def least(calls: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
@@ -38,10 +29,10 @@ def least(calls: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str
     best = dict.fromkeys(calls, np.inf)
     for number in range(rounds + 1):
         for name, call in calls.items():
-            begin = time.perf_counter()
+            begin = time.process_time()
             call()
             if number:
-                best[name] = min(best[name], 1e3 * (time.perf_counter() - begin))
+                best[name] = min(best[name], 1e3 * (time.process_time() - begin))
     return best
 
 
@@ -130,11 +121,11 @@ def iterations(a: Any, b: Any, m: Any, cg: Any) -> tuple[int, float]:
     best, count = np.inf, 0
     for _ in range(2):
         seen: list[int] = []
-        begin = time.perf_counter()
+        begin = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cg(a, b, M=m, rtol=1e-8, maxiter=MOST, callback=lambda _, seen=seen: seen.append(0))
-        best, count = min(best, 1e3 * (time.perf_counter() - begin)), len(seen)
+        best, count = min(best, 1e3 * (time.process_time() - begin)), len(seen)
         if best > 3000:
             break
     return count, best
@@ -164,7 +155,9 @@ def several() -> list[list[str]]:
 
 def assembly() -> list[list[str]]:
     """Sums of triplets by a plan, by a kept map, by SciPy, by scikit-fem."""
-    table = [["", "values, elements", "openwork", "np.bincount, kept map", "SciPy, coo to csr", "scikit-fem"]]
+    table = [
+        ["", "values, elements", "openwork", "values.sum()", "np.bincount, kept map", "SciPy, coo to csr", "scikit-fem"]
+    ]
     rng = np.random.default_rng(0)
     cases: dict[str, Any] = {}
     corner = (np.arange(333)[:, None] * 334 + np.arange(333)).ravel()
@@ -185,6 +178,7 @@ def assembly() -> list[list[str]]:
         stored = len(key)
         calls: dict[str, Callable[[], Any]] = {
             "openwork": lambda asm=asm, v=values: asm(v),
+            "sum": lambda v=values: v.sum(),
             "bincount": lambda p=place, v=values, k=stored: np.bincount(p, v, k),
             "SciPy": lambda v=values, r=rows, c=cols, n=n: sparse.coo_array((v, (r, c)), (n, n)).tocsr(),
         }
@@ -196,28 +190,29 @@ def assembly() -> list[list[str]]:
     return table
 
 
-def markdown(table: list[list[str]]) -> str:
-    """A table; short rows are filled."""
-    width = len(table[0])
-    lines = ["| " + " | ".join(row + [""] * (width - len(row))) + " |" for row in table]
-    return "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])
-
-
-def main(arguments: list[str]) -> None:
-    """All tables, or those that are named."""
-    ow.set_num_threads(1)
-    tables = {"assembly": assembly, "elasticity": elasticity, "several right sides": several}
-    for name, make in tables.items():
-        if (chosen := [a for a in arguments if not a.startswith("-")]) and name not in chosen:
-            continue
-        text = markdown(make())
-        print(f"{name}\n\n{text}\n")
-        if "--write" in arguments:
-            page = PAGE.read_text()
-            marks = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-            found = re.compile(f"{marks[0]}.*{marks[1]}", re.DOTALL)
-            PAGE.write_text(found.sub(lambda _, t=text, m=marks: f"{m[0]}\n{t}\n{m[1]}", page))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def colouring() -> list[list[str]]:
+    """Plans of Jacobians and Hessians of 10^6 rows."""
+    table = [["pattern", "rows, elements", "jacobian_plan", "evaluations", "hessian_plan", "evaluations"]]
+    n = 10**6
+    line = sparse.diags_array([1.0, 1, 1], offsets=[-1, 0, 1], shape=(1000, 1000))
+    eye = sparse.eye_array(1000)
+    wide = sparse.diags_array([1.0, 1, 1], offsets=[-1, 0, 1], shape=(100, 100))
+    every, first = np.arange(n), np.zeros(n - 1, np.int64)
+    places = np.concatenate([every, first, every[1:]]), np.concatenate([every, every[1:], first])
+    arrow = sparse.coo_array((np.ones(len(places[0])), places), (n, n))
+    cases = {
+        "five points": sparse.kron(line, eye) + sparse.kron(eye, line),
+        "nine points": sparse.kron(line, line),
+        "twenty-seven points": sparse.kron(wide, sparse.kron(wide, wide)),
+        "arrow": arrow,
+    }
+    for name, matrix in cases.items():
+        pattern = ow.asarray(sparse.csr_array(matrix))
+        cells = []
+        calls = {"jacobian_plan": lambda p=pattern: linalg.jacobian_plan(p),
+                 "hessian_plan": lambda p=pattern: linalg.hessian_plan(p)}  # fmt: skip
+        for what, milliseconds in least(calls, 2).items():
+            cells += [f"{milliseconds:.0f}", f"{calls[what]().evaluations}"]
+        table.append([name, f"{n:,}, {pattern.nse:,}", *cells])
+        print(table[-1], file=sys.stderr)
+    return table

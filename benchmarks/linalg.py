@@ -1,19 +1,31 @@
-"""Symmetric positive definite matrices -> iterations and times of cg with each preconditioner, and of substitution.
+"""The tables of docs/linalg.md -> measured again, each beside its peers that are installed.
 
-python benchmarks/linalg.py MATRIX.mtx...      # one column each, as in docs/linalg.md; peers: SciPy, PyAMG if installed
+python benchmarks/linalg.py [--write] [NAME...]     # all of them, or those by name; --write puts them into the page
 
-A graph's matrix is made its Laplacian plus 1e-3. Times are milliseconds of one thread: set-up + solution to 1e-8.
+NAME: "direct solvers" (with "growth"), "least squares", "real matrices", "assembly", "colouring", "elasticity",
+"several right sides", "preconditioners". --threads 1 2 and --longest SECONDS of one factorisation are of "direct
+solvers", --part TEXT is of names of real matrices. OPENWORK_DATA is the folder of real matrices.
+
+Peers: SciPy, MKL PARDISO by pypardiso, qdldl, python-mumps, PyAMG, scikit-fem. Times are seconds or milliseconds of the
+processor, of one thread, except where the table says that it has two.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import direct_solvers
+import krylov
 import numpy as np
 import scipy.sparse as sparse
 import scipy.sparse.linalg as scipys
@@ -21,6 +33,10 @@ import scipy.sparse.linalg as scipys
 import openwork as ow
 from openwork import linalg
 
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "linalg.md"
+MATRICES = ("networkit/wave.mtx.gz", "tfdp/whitaker3.mtx.gz", "suitesparse/bcsstk16.mtx.gz",
+            "hb_suitesparse/bcsstk09.mtx.gz", "hb_suitesparse/1138_bus.mtx.gz")  # fmt: skip
+"""Of the table of preconditioners: graphs' Laplacians plus 1e-3, stiffness matrices, a power network's."""
 ROUNDS = 3
 MOST, SECONDS = 5000, 15.0
 """Iterations and seconds after which a method is given up."""
@@ -34,9 +50,9 @@ def least(call: Callable[[], Any]) -> tuple[Any, float]:
     """The result and the least time in milliseconds."""
     best, result = np.inf, None
     for _ in range(ROUNDS):
-        begin = time.perf_counter()
+        begin = time.process_time()
         result = call()
-        best = min(best, time.perf_counter() - begin)
+        best = min(best, time.process_time() - begin)
         if best > 1:
             break
     return result, best * 1e3
@@ -94,12 +110,12 @@ def solved(a: Any, b: Any, m: Any, cg: Any) -> str:
     def callback(_: Any) -> None:
         nonlocal count
         count += 1
-        if time.perf_counter() > end:
+        if time.process_time() > end:
             raise TooLong
 
     def run() -> int:
         nonlocal count, end
-        count, end = 0, time.perf_counter() + SECONDS
+        count, end = 0, time.process_time() + SECONDS
         info: int = cg(a, b, M=m, rtol=1e-8, maxiter=MOST, callback=callback)[1]
         return info
 
@@ -136,18 +152,65 @@ def row(path: str) -> dict[str, str]:
     return cells
 
 
-def main(paths: list[str]) -> None:
-    """A table whose columns are the files."""
-    ow.set_num_threads(1)
+def preconditioned() -> list[list[str]]:
+    """A table whose columns are the matrices."""
     warm = ow.asarray(sparse.csr_array(np.diag(np.full(400, 3.0)) - np.eye(400, k=1) - np.eye(400, k=-1)))
     for make, _ in preconditioners(warm.to_scipy("csr"), warm).values():
         linalg.cg(warm, np.ones(400), M=make())
-    rows = [row(path) for path in paths]
-    for k, name in enumerate(rows[0]):
-        print("| " + " | ".join([name, *(cells.get(name, "") for cells in rows)]) + " |")
-        if k == 0:
-            print("|" + " --- |" * (len(rows) + 1))
+    rows = [row(str(direct_solvers.DATA / name)) for name in MATRICES]
+    return [[name, *(cells.get(name, "") for cells in rows)] for name in rows[0]]
+
+
+def markdown(table: list[list[str]]) -> str:
+    """A table; short rows are filled, but those of one cell are text."""
+    width, lines = len(table[0]), []
+    for number, cells in enumerate(table):
+        text = cells[0] if len(cells) == 1 else "| " + " | ".join(cells + [""] * (width - len(cells))) + " |"
+        lines += [text] if number else [text, "|" + " --- |" * width]
+    return "\n".join(lines)
+
+
+def tables(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """The names and texts of the tables that are asked for."""
+    ow.set_num_threads(1)
+    if "direct solvers" in args.names:
+        *parts, growth = direct_solvers.tables(args.threads, args.rounds, args.longest)
+        yield "direct solvers", "\n\n".join(f"{title}:\n\n{markdown(table)}" for title, table in parts)
+        yield "growth", markdown(growth[1])
+    made: dict[str, Callable[[], list[list[str]]]] = {
+        "least squares": direct_solvers.least_squares, "assembly": krylov.assembly, "colouring": krylov.colouring,
+        "elasticity": krylov.elasticity, "several right sides": krylov.several, "preconditioners": preconditioned,
+        "real matrices": lambda: list(direct_solvers.real(args.part)),
+    }  # fmt: skip
+    for name, make in made.items():
+        if name in args.names:
+            yield name, markdown(make())
+
+
+NAMES = ("direct solvers", "least squares", "assembly", "colouring", "elasticity", "several right sides",
+         "preconditioners", "real matrices")  # fmt: skip
+
+
+def main() -> None:
+    """Print the tables, and write them between their marks in the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(NAMES))
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--longest", type=float, default=600.0)
+    parser.add_argument("--part", default="")
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    for name in args.names:
+        if name not in NAMES:
+            parser.error(f"no table {name!r}; there are {', '.join(NAMES)}")
+    for name, text in tables(args):
+        print(f"{name}\n\n{text}\n", flush=True)
+        if args.write:
+            page, begin, end = PAGE.read_text(encoding="utf-8"), f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+            before, _, rest = page.partition(begin)
+            PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
