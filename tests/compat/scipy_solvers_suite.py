@@ -52,6 +52,10 @@ def table(outcomes: Outcomes) -> list[str]:
         f"{outcomes.skipped} SciPy skips, or expects to fail, itself.",
         "",
         *suites.table(outcomes, groups, failures(), LEFT_OUT),
+        "",
+        "| fails | why |",
+        "| --- | --- |",
+        *(f"| {test.partition('::')[2]} | {why} |" for test, why in sorted(failures().items())),
     ]  # fmt: skip
 
 

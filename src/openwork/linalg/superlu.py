@@ -157,7 +157,7 @@ def _singular_error(shape: tuple[int, ...], error: Exception) -> Exception:
     if "singular" not in str(error).lower():
         return error
     return _Singular(
-        f"the matrix of shape {shape} is singular: a pivot of its LU factorisation is exactly 0"
+        f"the matrix of shape {shape} is singular: a pivot of its LU factorisation is 0 ({error})"
         "\n  help: lsqr(A, b) gives the least-squares solution"
     )
 
