@@ -31,6 +31,12 @@ JOBS: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
         lambda p: ow.linalg.factorized(LINE, "cholesky", progress=p),
         ("cholesky: symbolic phase", "cholesky: numeric phase"),
     ),
+    "cholesky": (
+        lambda p: ow.linalg.cholesky(LINE, progress=p),
+        ("cholesky: symbolic phase", "cholesky: numeric phase"),
+    ),
+    "amg": (lambda p: ow.linalg.amg(LINE, progress=p), ("amg",)),
+    "lobpcg": (lambda p: ow.linalg.lobpcg(LINE, np.eye(60)[:, :2], progress=p, tol=1e3), ("lobpcg",)),
     "cp_als": (lambda p: ow.decomposition.cp_als(CUBE, 2, rng=0, progress=p), ("cp_als",)),
     "tucker": (lambda p: ow.decomposition.tucker(CUBE, 2, rng=0, progress=p), ("tucker",)),
     "pagerank": (lambda p: ow.graph.pagerank(abs(LINE), progress=p), ("pagerank",)),

@@ -201,6 +201,8 @@ def test_errors() -> None:
     with pytest.raises(ow.ShapeError, match=r"expected square matrices; got shape \(2, 3\)\n  help: lsqr"):
         linalg.solve(ow.zeros((2, 3)), np.ones(2))
     with pytest.raises(ow.ShapeError, match=r"factorized: expected one matrix; got shape \(2, 2, 2\)"):
+        linalg.factorized(ow.zeros((2, 2, 2)), "qr")
+    with pytest.raises(np.linalg.LinAlgError, match=r"matrix 0 of the stack: the matrix of shape \(2, 2\) is singular"):
         linalg.factorized(ow.zeros((2, 2, 2)))
     with pytest.raises(ow.UnsupportedError, match=r"elements on diagonal 3(.|\n)*help: solve\(\) takes any matrix"):
         linalg.solve_tridiagonal(tensor(np.eye(4) + np.eye(4, k=3), "csr"), np.ones(4))

@@ -128,3 +128,16 @@ def test_the_gradient_of_a_large_determinant_is_the_selected_inverse() -> None:
     inverse = np.linalg.inv(A.toarray())
     row = np.repeat(np.arange(2025), np.diff(A.indptr))
     np.testing.assert_allclose(values.grad.numpy(), inverse[A.indices, row], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["cholesky", "lu"])
+def test_stacks_have_gradients(kind: str) -> None:
+    t = matrix(kind)
+    values = torch.stack([torch.from_numpy(t.values * s) for s in (1.0, 1.5)]).requires_grad_()
+    b = torch.randn(9, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    F = linalg.factorized(ow.stack([t.with_values(v) for v in values]), kind)
+    dense = torch.stack([t.with_values(v).to_dense() for v in values])
+    found = torch.autograd.grad(F(b).square().sum() + F.logdet().sum(), (values, b))
+    expected = torch.autograd.grad(torch.linalg.solve(dense, b).square().sum() + torch.logdet(dense).sum(), (values, b))
+    for x, y in zip(found, expected, strict=True):
+        torch.testing.assert_close(x, y)

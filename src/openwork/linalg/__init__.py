@@ -41,6 +41,7 @@ from .pca import PCA, pca
 from .preconditioner import Preconditioner
 from .preconditioners import ic0, jacobi, ssor
 from .randomized import SVD, randomized_svd
+from .stacked import FactorizationStack
 from .superlu import LU, spilu, splu
 from .triangular import solve_triangular, spsolve_triangular
 from .tridiagonal import solve_tridiagonal
@@ -52,6 +53,7 @@ __all__ = [
     "SVD",
     "ConvergenceWarning",
     "Factorization",
+    "FactorizationStack",
     "InverseOperator",
     "JacobianPlan",
     "LeastSquares",

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..ops.products.matmul import matmul
+from ..progress import Progress, Step, reporting
 from ..reals import real
 from ..tensor.tensor import Tensor
 from .aggregation import Transfer, nullspace_of, transfer
@@ -72,15 +73,16 @@ class AMG(Preconditioner):
     (0, True)
     """
 
-    __slots__ = ("_last", "_levels", "_options", "sizes")
+    __slots__ = ("_last", "_levels", "_options", "_step", "sizes")
     operation = "amg"
 
-    def __init__(self, a: Any, options: _Options) -> None:
-        self._options = options
+    def __init__(self, a: Any, options: _Options, step: Step | None = None) -> None:
+        self._options, self._step = options, step
         self._levels: list[_Level] = []
         self.sizes: list[tuple[int, int]] = []
         """(rows, elements) of each level's matrix"""
         super().__init__(a)
+        self._step = None
 
     @property
     def operator_complexity(self) -> float:
@@ -122,6 +124,10 @@ class AMG(Preconditioner):
             r, nullspace, block = coarse, found.nullspace, found.nullspace.shape[1]
             sizes.append((r.n, len(r.crd)))
             strength /= 2
+            if self._step is not None:
+                self._step(len(sizes), given.max_levels)
+        if self._step is not None:
+            self._step(len(sizes), len(sizes))
         return levels, sizes, r
 
     def _again(self, r: Rows) -> tuple[list[_Level], list[tuple[int, int]], Rows]:
@@ -221,7 +227,7 @@ def _coarse_solver(r: Rows) -> Any:
 
 def amg(
     a: Any, /, *, strength: float = 0.25, smoother: str = "gauss_seidel", sweeps: int = 1, near_nullspace: Any = None,
-    block: int = 1, coarse: int = 300, max_levels: int = 20,
+    block: int = 1, coarse: int = 300, max_levels: int = 20, progress: Progress = None,
 ) -> AMG:  # fmt: skip
     """Smoothed aggregation multigrid for a symmetric positive definite matrix, as a preconditioner.
 
@@ -237,6 +243,7 @@ def amg(
     block : rows of a node, which stay together: 2 or 3 displacements of a point
     coarse : rows from which a level is solved directly
     max_levels : the most levels
+    progress : True for a bar on stderr, or a function of (levels, the most)
 
     Returns
     -------
@@ -271,4 +278,6 @@ def amg(
     if t.shape[-1] % size:
         raise ShapeError(f"amg: {t.shape[-1]} rows are no nodes of {size} rows\n  help: block=1")
     nullspace_of(near_nullspace, t.shape[-1], size, np.dtype(np.float64))
-    return AMG(t, _Options(strength, smoother, sweeps, coarse, max_levels, size, near_nullspace))
+    options = _Options(strength, smoother, sweeps, coarse, max_levels, size, near_nullspace)
+    with reporting(progress, "amg") as passes:
+        return AMG(t, options, passes.begin("amg", "levels", at_most=True))

@@ -11,6 +11,7 @@ from ..interop.layouts import sparse_csc_tensor
 from ..ops.manipulation.joining import stack
 from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import to_result_format
+from ..progress import Passes, Progress, reporting
 from ..storage.buffers import as_array, cast, is_torch
 from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
@@ -33,7 +34,7 @@ class CholeskyResult(NamedTuple):
     order: Any
 
 
-def cholesky(x: Any, /, *, upper: bool = False, ordering: str | None = "auto") -> Any:
+def cholesky(x: Any, /, *, upper: bool = False, ordering: str | None = "auto", progress: Progress = None) -> Any:
     """The factors of Hermitian positive definite matrices: x = L @ L^H, or U^H @ U where `upper`.
 
     Parameters
@@ -42,6 +43,7 @@ def cholesky(x: Any, /, *, upper: bool = False, ordering: str | None = "auto") -
     upper : give U, the conjugate transpose of L
     ordering : of a sparse matrix, which stays sparse by it: a method of `ordering`, "auto" for the one with the fewest
         elements of "amd" and "natural"; None keeps rows and columns in their order, and gives the factor alone
+    progress : True for bars on stderr, or a function of (operations, all of them), of a sparse matrix
 
     Returns
     -------
@@ -80,7 +82,8 @@ def cholesky(x: Any, /, *, upper: bool = False, ordering: str | None = "auto") -
         nothing = Tensor._from_storage(t._storage.with_values(cast(t.values, scalar)))
         none = as_array(np.zeros(t.shape[:-1], np.int64), like=t.values)
         return nothing if ordering is None else CholeskyResult(nothing, none)
-    found = [_factor(m, scalar, upper, ordering) for m in matrices(t, scalar)]
+    with reporting(progress, "cholesky") as passes:
+        found = [_factor(m, scalar, upper, ordering, passes) for m in matrices(t, scalar)]
     factors = [factor for factor, _ in found]
     whole = factors[0] if t.ndim == 2 else reshape(stack(factors), t.shape)
     factor = to_result_format(whole._storage, t.format)
@@ -100,14 +103,17 @@ def _dense(array: Any, shape: tuple[int, ...], upper: bool) -> Tensor:
     return Tensor._from_dense(lower)
 
 
-def _factor(m: Tensor, scalar: str, upper: bool, ordering: str | None) -> tuple[Tensor, Array]:
+def _factor(
+    m: Tensor, scalar: str, upper: bool, ordering: str | None, passes: Passes
+) -> tuple[Tensor, Array]:  # fmt: skip
     """The factor of one sparse matrix, and its order."""
     rows = completed(rows_of(m, scalar))
     if np.iscomplexobj(rows.values) and rows.turned:  # rows of the transpose, which is the conjugate
         rows = rows._replace(values=np.conj(rows.values))
     symbolic = _symbolic(rows, ordering)
     try:
-        solver = Multifrontal(rows, "cholesky", scalar, lambda match: symbolic)
+        solver = Multifrontal(rows, "cholesky", scalar, lambda match: symbolic, passes)
+        solver.factor(rows, passes)
     except np.linalg.LinAlgError as error:
         raise _indefinite_error(m.shape, str(error).partition("\n")[0]) from error
     pos, crd, values = _columns(symbolic, solver.factors.layout.panel_at, solver.factors.values)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
-from ..integers import common_shape
+from ..errors import UnsupportedError
 from ..runtime.gradient_hook import differentiable
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, to_numpy
 from ..tensor.tensor import Tensor
@@ -26,9 +23,10 @@ from .operands import (
     square,
     value_buffers,
 )
+from .stacked import broadcast_stacks, solve_stack
 from .tridiagonal import is_tridiagonal, solve_tridiagonal
 
-__all__ = ["det", "inv", "slogdet", "solve", "solve_stack", "spsolve"]
+__all__ = ["det", "inv", "slogdet", "solve", "spsolve"]
 
 
 @differentiable(lambda a, b: value_buffers(a, b))
@@ -79,7 +77,7 @@ def _solve_dense(t: Tensor, b: Any) -> Any:
     matrix, sides = (cast(as_array(x, like=like), scalar) for x in (matrix, right))
     vector = sides.ndim == 1
     sides = sides[:, None] if vector else sides
-    _broadcast_stacks(t.shape[:-2], sides.shape[:-2])
+    broadcast_stacks(t.shape[:-2], sides.shape[:-2])
     try:
         x = linear_algebra("solve", matrix, sides)
     except np.linalg.LinAlgError as error:
@@ -90,49 +88,6 @@ def _solve_dense(t: Tensor, b: Any) -> Any:
     if isinstance(b, Tensor):
         return Tensor._from_dense(x)
     return x if is_torch(b) else to_numpy(x)
-
-
-def _broadcast_stacks(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return common_shape("solve", (left, right))
-    except ValueError as error:
-        raise ShapeError(
-            f"solve: stacks {tuple(left)} and {tuple(right)} do not broadcast\n  help: extents agree, or are 1"
-        ) from error
-
-
-def solve_stack(
-    t: Tensor,
-    right: np.ndarray[Any, Any],
-    solve_one: Callable[[Tensor, np.ndarray[Any, Any], str], np.ndarray[Any, Any]],
-) -> np.ndarray[Any, Any]:
-    """Solve with every matrix of a stack: `solve_one(matrix, right side (n, k), scalar)`."""
-    scalar = solve_scalar(t, right)
-    vector = right.ndim == 1
-    sides = cast(right[:, None] if vector else right, scalar)
-    n, k = sides.shape[-2:]
-    if t.ndim == 2:
-        columns = np.moveaxis(sides, -2, 0).reshape(n, math.prod(sides.shape[:-2]) * k)
-        out = solve_one(t, columns, scalar).reshape(n, *sides.shape[:-2], k)
-        out = np.moveaxis(out, 0, -2)
-        return out[..., 0] if vector else out
-    batch = t.shape[:-2]
-    shape = _broadcast_stacks(batch, sides.shape[:-2])
-    block_of = np.broadcast_to(np.arange(int(np.prod(batch))).reshape(batch), shape).reshape(-1)
-    stacked_sides = np.broadcast_to(sides, (*shape, n, k)).reshape(math.prod(shape), n, k)
-    parts = matrices(t, scalar)
-    out = np.empty((len(block_of), n, k), numpy_dtype(scalar))
-    for number, m in enumerate(parts):
-        items = np.flatnonzero(block_of == number)
-        if len(items):
-            columns = np.moveaxis(stacked_sides[items], 0, 1).reshape(n, len(items) * k)
-            try:
-                x = solve_one(m, columns, scalar)
-            except np.linalg.LinAlgError as error:
-                raise np.linalg.LinAlgError(f"matrix {number} of the stack {batch}: {error}") from error
-            out[items] = np.moveaxis(x.reshape(n, len(items), k), 1, 0)
-    out = out.reshape(*shape, n, k)
-    return out[..., 0] if vector else out
 
 
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:

@@ -92,19 +92,19 @@ def eigsh(
 ) -> Any:  # fmt: skip
     """`k` eigenvalues (and eigenvectors) of a Hermitian matrix of any format, or of a LinearOperator, by ARPACK.
 
-    Arguments and the result are those of `scipy.sparse.linalg.eigsh` (which, sigma, v0, tol, ...): (w, v), or w alone
-    with `return_eigenvectors=False`, as arrays of the library of `a`. `progress=True` draws a bar on stderr, a function
-    is told of (products, None). Gradients of a real matrix are at its elements;
-    those of vectors take the solution of a system for each, of eigenvalues that are apart.
+    Gradients of a real matrix are at its elements; those of vectors take the solution of a system for each, of
+    eigenvalues that are apart.
 
     Parameters
     ----------
     k : how many eigenvalues
     M : the matrix of the generalised problem `a @ x = w * M @ x`, positive definite
+    progress : True for a bar on stderr, or a function of (products, None)
 
     Returns
     -------
-    tuple (w, v) of arrays of the library of `a`: k eigenvalues, and their vectors as columns; w alone without vectors
+    tuple (w, v) of arrays of the library of `a`: k eigenvalues, and their vectors as columns; w alone for
+    `return_eigenvectors=False`
 
     Raises ShapeError for a matrix that is not square, or a `k` that is not between 1 and n - 1: `eigh` gives all.
     Cost: products, some tens for each eigenvalue.
@@ -141,10 +141,11 @@ def eigs(
     ----------
     k : how many eigenvalues
     M : the matrix of the generalised problem `a @ x = w * M @ x`, positive definite
+    progress : True for a bar on stderr, or a function of (products, None)
 
     Returns
     -------
-    tuple (w, v) of arrays of the library of `a`: k eigenvalues, and their vectors as columns; w alone without vectors
+    tuple (w, v) of arrays of the library of `a`, or w alone, as of `eigsh`
 
     Raises ShapeError for a matrix that is not square, or a `k` that is not between 1 and n - 2: `eig` gives all.
     Cost: products, some tens for each eigenvalue.
@@ -247,17 +248,17 @@ def _without_empty(t: Tensor, axis: int) -> tuple[Tensor, np.ndarray[Any, Any] |
 def lobpcg(
     a: Any, x: Any, *, B: Any = None, M: Any = None, Y: Any = None, tol: float | None = None,
     maxiter: int | None = None, largest: bool = True, verbosityLevel: int | None = 0, retLambdaHistory: bool = False,
-    retResidualNormsHistory: bool = False, restartControl: int | None = 20,
+    retResidualNormsHistory: bool = False, restartControl: int | None = 20, progress: Progress = None,
 ) -> Any:  # fmt: skip
     """Extreme eigenvalues of a Hermitian matrix of any format from the block of vectors `x`; as SciPy's `lobpcg`.
-
-    M : a preconditioner, or the name of one, "amg" say, as `cg` takes it
 
     Arrays of the library of `a`; gradients as of `eigsh`, without B and Y.
 
     Parameters
     ----------
     x : the block of vectors (n, k) to start from
+    M : a preconditioner, or the name of one, "amg" say, as `cg` takes it
+    progress : True for a bar on stderr, or a function of (products, None)
 
     Returns
     -------
@@ -292,7 +293,8 @@ def lobpcg(
     operator, start = aslinearoperator(a if is_operator(a) else square(a, "lobpcg")), dense(x)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = scipys.lobpcg(operator, start, **options)
+        with reporting(progress, "lobpcg") as passes:
+            result = scipys.lobpcg(counted(operator, passes.begin("lobpcg", "products")), start, **options)
     unrelated = [w for w in caught if "not reaching the requested tolerance" not in str(w.message)]
     for other in unrelated:
         warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)

@@ -14,6 +14,7 @@ from .direct_solver.ordering import METHODS
 from .factorization import Factorization
 from .least_squares import LeastSquares
 from .operands import matrix, solve_scalar, square
+from .stacked import FactorizationStack
 
 __all__ = ["factorized"]
 
@@ -33,7 +34,8 @@ def factorized(
 
     Parameters
     ----------
-    a : Tensor, shape (n, n), any format; of "qr" (m, n)
+    a : Tensor, shape (n, n), any format; of "qr" (m, n); a stack (..., n, n) of matrices that store the same places is
+        factored side by side
     kind : "cholesky" of a Hermitian positive definite matrix and "ldl" of an indefinite one: the lower triangle is
         read; "lu"; "qr", for least squares and the rank; "superlu", SciPy's; "pardiso", MKL's by pypardiso, float64
         alone; "mumps", by python-mumps; "auto" finds out: a Hermitian matrix is tried by "cholesky" and "ldl", others
@@ -50,6 +52,7 @@ def factorized(
     Returns
     -------
     Factorization : solve(b, trans), update(values), slogdet(), logdet(), kind, nse, symbolic
+    FactorizationStack, of a stack : the same, and parts, the Factorization of each matrix
     LeastSquares, of "qr" : solve(b, trans), update(values), rank, kind, nse, symbolic
 
     Cost: one factorisation by dense blocks on all threads; a solution O(nse of the factors). The symbolic phase is kept
@@ -89,9 +92,9 @@ def factorized(
         raise UnsupportedError(f"factorized: precision is 'same' or 'single'; got {precision!r}")
     steps = None if refine is None else integer(refine, "factorized", "refine", boolean=False)
     t = square(a, "factorized")
-    if t.ndim != 2:
-        raise ShapeError(f"factorized: expected one matrix; got shape {t.shape}\n  help: solve() takes stacks")
-    order = _order(ordering, t.shape[0])
+    order = _order(ordering, t.shape[-1])
+    if t.ndim > 2:
+        return FactorizationStack(t, solve_scalar(t), kind, order, steps, precision == "single", asked)
     with reporting(progress, "factorized") as passes:
         return Factorization(t, solve_scalar(t), kind, order, steps, precision == "single", asked, passes)
 

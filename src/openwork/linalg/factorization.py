@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..storage.buffers import as_array, numpy_dtype
 from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .direct_solver.graph import adjacency
-from .direct_solver.solvers import Multifrontal, symbolic_phase
+from .direct_solver.solvers import Multifrontal, factor_all, symbolic_phase
 from .direct_solver.symbolic import Symbolic
 from .direct_solver.systems import Rows, completed, coordinates, equilibrated, mirror, rows_of
 from .inverse import InverseOperator, check_transposition
@@ -27,7 +28,7 @@ from .pardiso import Pardiso
 from .preconditioner import finite
 from .superlu import SuperLU
 
-__all__ = ["Factorization"]
+__all__ = ["Factorization", "factorise_all"]
 
 Array = np.ndarray[Any, Any]
 
@@ -35,6 +36,8 @@ COLUMNS = 64
 """Columns of an inverse that are computed at a time."""
 SMALL = 1500
 """Rows below which SuperLU, which has no symbolic phase of its own, takes less time."""
+OTHERS = ("superlu", "pardiso", "mumps")
+"""Kinds that are other libraries'."""
 REFINEMENTS = {"cholesky": 0, "ldl": 3, "lu": 3, "superlu": 0, "pardiso": 1, "mumps": 1}
 SINGLE_REFINEMENTS = 20
 
@@ -69,8 +72,9 @@ class Factorization(InverseOperator):
 
     def __init__(
         self, a: Tensor, scalar: str, kind: str = "auto", ordering: Any = "auto", refine: int | None = None,
-        single: bool = False, options: dict[str, Any] | None = None, passes: Passes | None = None,
+        single: bool = False, options: dict[str, Any] | None = None, passes: Passes | None = None, waits: bool = False,
     ) -> None:  # fmt: skip
+        """`waits`: until `factorise_all` computes the factors beside those of other matrices."""
         super().__init__(a.shape, scalar)
         self._tensor, self._asked = a, (kind, ordering, refine, single)
         self._options = options or {}
@@ -79,7 +83,7 @@ class Factorization(InverseOperator):
         self._sizes: Rows | None = None
         self._updates = 0
         self._rows = self._read(a)
-        if self._rows.n:
+        if self._rows.n and not waits:
             self._factorise(passes)
 
     @property
@@ -104,6 +108,20 @@ class Factorization(InverseOperator):
         for another structure, LinAlgError as `factorized` does; after an error the object solves with what it had
         only where the values were refused before the numeric phase.
         """
+        t, rows = self._checked(values)
+        self._take(t, rows)
+        if self._factors is not None:
+            try:
+                self._factors.factor(rows)
+                self._accept(self._factors)
+            except np.linalg.LinAlgError:
+                if self._asked[0] != "auto":
+                    raise
+                self._factorise()
+        return self
+
+    def _checked(self, values: Any) -> tuple[Tensor, Rows]:
+        """Another matrix of the structure, and its rows. Raises ShapeError, DTypeError for one that is not."""
         t = values if isinstance(values, Tensor) else self._tensor.with_values(values)
         if solve_scalar(t)[0] == "c" and self.scalar[0] != "c":
             raise DTypeError(f"update: the factors are {self.dtype}; got {t.dtype}\n  help: factorized(A)")
@@ -114,17 +132,8 @@ class Factorization(InverseOperator):
         same = rows.turned == old.turned and np.array_equal(rows.pos, old.pos) and np.array_equal(rows.crd, old.crd)
         if not same:
             raise ShapeError("update: the values are of another structure\n  help: factorized(A) analyses that one")
-        self._take(t, rows)
-        if self._factors is not None:
-            finite(rows.values, "update")
-            try:
-                self._factors.factor(rows)
-                self._accept(self._factors)
-            except np.linalg.LinAlgError:
-                if self._asked[0] != "auto":
-                    raise
-                self._factorise()
-        return self
+        finite(rows.values, "update")
+        return t, rows
 
     def _take(self, t: Tensor, rows: Rows | None = None) -> None:
         """Stand for another matrix of the same structure."""
@@ -232,7 +241,7 @@ class Factorization(InverseOperator):
         candidates = [kind] if kind != "auto" else _candidates(rows)
         for number, candidate in enumerate(candidates):
             try:
-                self._accept(self._solver(candidate, passes or Passes()))
+                self._accept(self._factored(candidate, passes or Passes()))
             except np.linalg.LinAlgError:
                 if number + 1 == len(candidates):
                     raise
@@ -241,7 +250,7 @@ class Factorization(InverseOperator):
 
     def _solver(self, kind: str, passes: Passes) -> Solver:
         _, ordering, _, single = self._asked
-        if kind in ("superlu", "pardiso", "mumps"):
+        if kind in OTHERS:
             passes.begin(kind)
         if kind == "superlu":
             return SuperLU(self._rows, self.scalar, self._options)
@@ -251,6 +260,12 @@ class Factorization(InverseOperator):
             return Mumps(self._rows)
         scalar = {"f64": "f32", "c128": "c64"}.get(self.scalar, self.scalar) if single else self.scalar
         return Multifrontal(self._rows, kind, scalar, lambda match: self._symbolic(match, ordering), passes)
+
+    def _factored(self, kind: str, passes: Passes) -> Solver:
+        solver = self._solver(kind, passes)
+        if isinstance(solver, Multifrontal):
+            solver.factor(self._rows, passes)
+        return solver
 
     def _symbolic(self, match: Array | None, ordering: Any) -> Symbolic:
         """The symbolic phase, kept with the structure of the tensor where rows are not exchanged."""
@@ -332,9 +347,49 @@ class Factorization(InverseOperator):
         return self._factors.solve(right, inner)
 
 
-def _candidates(rows: Rows) -> list[str]:
+def factorise_all(parts: Sequence[Factorization]) -> None:
+    """Compute the factors of matrices of one structure, which wait or were updated, side by side; of one kind all.
+
+    Raises LinAlgError, with the number of the matrix.
+    """
+    kind = parts[0]._asked[0]
+    for part in parts:
+        finite(part._rows.values, "factorized")
+    candidates = [kind]
+    if kind == "auto":
+        each = [_candidates(part._rows, SMALL // len(parts)) for part in parts]
+        candidates = max(each, key=lambda kinds: ("cholesky", "ldl", "lu", "superlu").index(kinds[0]))
+        if candidates[0] != "cholesky":  # which is the only one that is ahead of SuperLU where matrices are small
+            candidates = _candidates(parts[0]._rows) if parts[0]._rows.n < SMALL else candidates
+    for number, candidate in enumerate(candidates):
+        try:
+            _factorise_all(parts, candidate)
+        except np.linalg.LinAlgError:
+            if number + 1 == len(candidates):
+                raise
+        else:
+            return
+
+
+def _factorise_all(parts: Sequence[Factorization], kind: str) -> None:
+    solvers: list[Any] = [None] * len(parts)
+    if kind not in OTHERS:
+        held = [f if isinstance(f := part._factors, Multifrontal) and f.kind == kind else None for part in parts]
+        first: Any = held[0] or parts[0]._solver(kind, Passes())
+        solvers = [first, *(solver or first.another() for solver in held[1:])]
+        factor_all(solvers, [part._rows for part in parts])
+    for number, (part, solver) in enumerate(zip(parts, solvers, strict=True)):
+        try:
+            if solver is not None:
+                solver.check()
+            part._accept(solver or part._factored(kind, Passes()))
+        except np.linalg.LinAlgError as error:
+            raise np.linalg.LinAlgError(f"matrix {number} of the stack: {error}") from error
+
+
+def _candidates(rows: Rows, small: int = SMALL) -> list[str]:
     """The kinds to try for a matrix, one after the other."""
-    if rows.n < SMALL:
+    if rows.n < small:
         return ["superlu"]
     mirrored = mirror(rows)
     if mirrored is None and _symmetry(rows) < 0.3:

@@ -15,11 +15,11 @@ from ..runtime.gradient_hook import differentiable
 from ..runtime.layouts import layout_of
 from ..storage.buffers import numpy_dtype, scalar_of, to_numpy
 from ..tensor.tensor import Tensor
-from .direct import solve_stack
 from .inverse import check_transposition
 from .kernels import ROW, of_one_side
 from .level_sets import substitute, trial_of
 from .operands import check_rows, right_side, square, value_buffers
+from .stacked import solve_stack
 
 __all__ = ["solve_triangular", "spsolve_triangular"]
 

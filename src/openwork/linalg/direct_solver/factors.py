@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from .layout import Layout, pivoted, static
 from .substitution import substitution_kernel
 from .symbolic import Entries, Plan, Symbolic
 
-__all__ = ["Factors"]
+__all__ = ["Factors", "factor_side_by_side"]
 
 Array = np.ndarray[Any, Any]
 
@@ -34,6 +34,8 @@ PIVOTS = {"cholesky": (2**40, 96), "ldl": (48, 48), "lu": (32, 48)}
 """Pivots of a block, where a front is done by one thread and where by all."""
 MORE = 1.6
 """Memory for delayed columns, where there are more than there was room for."""
+STACKS = 2**26
+"""Bytes of updates of the matrices that are factored side by side."""
 
 
 class Factors:
@@ -88,6 +90,10 @@ class Factors:
                     if not full.any():
                         self._front(front, state, shared, kernels.phases, full)
                         told(front, front + 1)
+        return self._placed(full, names)
+
+    def _placed(self, full: Array, names: list[Array]) -> bool:
+        """Keep the layout of what the kernels computed; False where some region was full."""
         if full.any():
             return False
         if names:
@@ -243,6 +249,27 @@ class Factors:
                 d[paired + 1] = 1
             size = np.abs(d)
             return self.dtype.type(np.prod(d / size)), np.log(size).sum()
+
+
+def factor_side_by_side(many: Sequence[Factors], values: Sequence[Array], tiny: Sequence[float]) -> None:
+    """The numeric phases of matrices of one structure and kind, each by one thread, those of all threads at once."""
+    symbolic, kind = many[0].symbolic, many[0].kind
+    plan, threads = symbolic.plan(1), pool.get_num_threads()
+    kernels = front_kernels(kind, scalar_of(symbolic.order), many[0].scalar, scalar_of(values[0]))
+    whole, (few, _) = kernels.phases["whole"], PIVOTS[kind]
+    at_once = max(threads, STACKS // max(plan.work * many[0].dtype.itemsize, 1))
+    left = list(range(len(many)))
+    while left:
+        now, left = left[:at_once], left[at_once:]
+        begun = [many[k]._arguments(values[k], tiny[k], plan) for k in now]
+        packed = [whole.pack([*words, few, *kernels.routines]) for words, _, _ in begun]
+        with one_thread():
+            for lo, hi in plan.subtrees:
+                pool.parallel_private(whole, packed, [(lo, hi)] * len(now))
+        for k, (_, full, names) in zip(now, begun, strict=True):
+            if not many[k]._placed(full, names):
+                many[k].room *= MORE
+                left.append(k)
 
 
 def _strips(executable: Any, words: list[int], extent: int) -> None:

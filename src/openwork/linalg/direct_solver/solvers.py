@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...codegen.pool import get_num_threads
 from ...progress import Passes
 from ...storage.buffers import numpy_dtype
-from .factors import Factors
+from .factors import Factors, factor_side_by_side
 from .graph import adjacency
 from .ordering import METHODS, order_of
 from .selected_inverse import selected_inverse
 from .symbolic import Symbolic, analyse
 from .systems import Rows, coordinates, equilibrated, transversal
 
-__all__ = ["Multifrontal", "symbolic_phase"]
+__all__ = ["Multifrontal", "factor_all", "symbolic_phase"]
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +60,7 @@ def symbolic_phase(rows: Rows, match: Array | None, ordering: Any) -> Symbolic:
 
 
 class Multifrontal:
-    """Factors by supernodes of one kind: "cholesky", "ldl" or "lu"; `factor` again for values of the same structure."""
+    """Factors by supernodes of one kind, "cholesky", "ldl" or "lu": `factor` computes them, for any values."""
 
     def __init__(
         self, rows: Rows, kind: str, scalar: str, symbolic: Callable[[Array | None], Symbolic],
@@ -77,7 +79,6 @@ class Multifrontal:
             place[match] = np.arange(self.n, dtype=match.dtype)
             row = place[row]
         self.factors = Factors(self.symbolic, kind, scalar, self.symbolic.entries(row, col, 2 if kind == "lu" else 1))
-        self.factor(rows, passes)
 
     def _scales(self, rows: Rows) -> Scales:
         r, c = equilibrated(rows, self.kind == "ldl")
@@ -94,6 +95,19 @@ class Multifrontal:
 
     def factor(self, rows: Rows, passes: Passes | None = None) -> None:
         """The numeric phase. Raises LinAlgError, with the row, where Cholesky's finds the matrix not definite."""
+        values, tiny = self._scaled(rows)
+        self.factors.factor(values, tiny, (passes or Passes()).begin(f"{self.kind}: numeric phase"))
+        self.check()
+
+    def another(self) -> Multifrontal:
+        """One for other values of the structure, which shares all but its factors, and has none yet."""
+        out = copy.copy(self)
+        held = self.factors
+        out.factors = Factors(held.symbolic, held.kind, held.scalar, held.entries)
+        return out
+
+    def _scaled(self, rows: Rows) -> tuple[Array, float]:
+        """The values that are factored, and the size of pivots that are none."""
         values = rows.values
         tiny = 0.0
         if self.scales is not None:
@@ -103,7 +117,10 @@ class Multifrontal:
                 self.scales = Scales(r, c, None)
             values = values * (self.scales.row[self.row] * self.scales.col[self.col]).astype(values.real.dtype)
             tiny = float(np.finfo(numpy_dtype(self.scalar)).eps) * float(np.abs(values).max(initial=0.0))
-        self.factors.factor(values, tiny, (passes or Passes()).begin(f"{self.kind}: numeric phase"))
+        return values, tiny
+
+    def check(self) -> None:
+        """Raise LinAlgError, with the row, where Cholesky's factorisation found the matrix not definite."""
         failed = self.factors.failed
         if failed is not None:
             row = int(self.symbolic.order[failed])
@@ -176,6 +193,19 @@ class Multifrontal:
             permutation[col] = row
             sign = sign * parity(permutation)
         return sign, size
+
+
+def factor_all(solvers: Sequence[Multifrontal], rows: Sequence[Rows]) -> None:
+    """The numeric phases of matrices of one structure, side by side where there are as many as threads.
+
+    What fails is found by `check` of each.
+    """
+    scaled = [solver._scaled(r) for solver, r in zip(solvers, rows, strict=True)]
+    if len(solvers) < get_num_threads():
+        for solver, (values, tiny) in zip(solvers, scaled, strict=True):
+            solver.factors.factor(values, tiny)
+    elif solvers:
+        factor_side_by_side([s.factors for s in solvers], *zip(*scaled, strict=True))
 
 
 def parity(permutation: Array) -> int:

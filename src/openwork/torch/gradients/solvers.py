@@ -114,17 +114,16 @@ def _solution(solver: Solver, s: Storage, turned: bool, values: torch.Tensor, ri
     return result
 
 
-def _solve_stack(solver: Solver, a: Tensor, b: Any, operation: str) -> Any:
-    """The solutions of a stack of systems, one matrix at a time."""
+def _solve_stack(solvers: Sequence[Solver], matrices: Sequence[Tensor], shape: Sequence[int], b: Any) -> Any:
+    """The solutions of a stack of systems of this shape, one matrix at a time, each by its solver."""
     sides = b.to_dense() if isinstance(b, Tensor) else b
     vector = sides.ndim == 1
     sides = sides[:, None] if vector else sides
-    batch = common_shape("solve", (a.shape[:-2], sides.shape[:-2]))
+    batch = common_shape("solve", (shape[:-2], sides.shape[:-2]))
     sides = sides.expand(*batch, *sides.shape[-2:])
-    matrix_of = torch.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]).expand(batch).flatten().tolist()
-    matrices = [reshape(a, (math.prod(a.shape[:-2]), *a.shape[-2:]))[k] for k in matrix_of]
+    matrix_of = torch.arange(len(matrices)).reshape(shape[:-2]).expand(batch).flatten().tolist()
     flat = sides.reshape(len(matrix_of), *sides.shape[-2:])
-    solutions = [_solve(solver, m, x, operation) for m, x in zip(matrices, flat, strict=True)]
+    solutions = [_solve(solvers[k], matrices[k], x, "solve") for k, x in zip(matrix_of, flat, strict=True)]
     stacked = torch.stack(solutions) if solutions else flat
     stacked = stacked.reshape(*batch, *sides.shape[-2:])
     stacked = stacked[..., 0] if vector else stacked
@@ -133,7 +132,9 @@ def _solve_stack(solver: Solver, a: Tensor, b: Any, operation: str) -> Any:
 
 def _solve(solver: Solver, a: Any, b: Any, operation: str) -> Any:
     if isinstance(a, Tensor) and a.ndim > 2:
-        return _solve_stack(solver, a, b, operation)
+        count = math.prod(a.shape[:-2])
+        flat = reshape(a, (count, *a.shape[-2:]))
+        return _solve_stack([solver] * count, [flat[k] for k in range(count)], a.shape, b)
     if not isinstance(a, Tensor):
         raise UnsupportedError(f"{operation} of a dense matrix with a Tensor\n  help: torch.linalg.solve")
     s = without_duplicates(a._storage)
@@ -229,10 +230,16 @@ def solve(a: Any, b: Any) -> Any:
     return _solve(_Factored(), a, b, "solve")
 
 
-def factorization_solve(factors: Factorization, a: Tensor, b: Any, trans: str) -> Any:
-    """The rule of `Factorization.solve`: the adjoint is solved with the same factors."""
-    turned = a if trans == "N" else a.mT if trans == "T" else conj(a).mT
-    return _solve(_Factored(factors, trans), turned, b, "solve")
+def factorization_solve(factors: Any, a: Tensor, b: Any, trans: str) -> Any:
+    """The rule of `Factorization.solve`, and of those of a stack: the adjoint is solved with the same factors."""
+    if a.ndim > 2:
+        solvers = [_Factored(f, trans) for f in factors]
+        return _solve_stack(solvers, [_turned(f._tensor, trans) for f in factors], a.shape, b)
+    return _solve(_Factored(factors, trans), _turned(a, trans), b, "solve")
+
+
+def _turned(a: Tensor, trans: str) -> Tensor:
+    return a if trans == "N" else a.mT if trans == "T" else conj(a).mT
 
 
 def factorization_slogdet(a: Tensor) -> tuple[torch.Tensor, torch.Tensor]:
