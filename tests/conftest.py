@@ -15,12 +15,17 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-import pytest
-from absent_libraries import why_skipped
-from hypothesis import HealthCheck, settings
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+"""Read when NumPy and torch are loaded: their threads wait for each other by spinning, which on cores that others use too
+takes fifty times the work."""
 
-from openwork.checked import CHECKED
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from absent_libraries import why_skipped  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+from openwork.checked import CHECKED  # noqa: E402
 
 os.environ.setdefault("OPENWORK_OPTIMIZE", "0")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
