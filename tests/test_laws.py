@@ -53,7 +53,7 @@ def addresses(t: ow.Tensor) -> list[int]:
     return sorted(t._storage.addresses)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(sources())
 def test_what_is_packed_is_read_back(source: Packed) -> None:
     t = of(source)
@@ -61,7 +61,7 @@ def test_what_is_packed_is_read_back(source: Packed) -> None:
     assert t.nse == source.stored.sum()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(sources(), st.data())
 def test_transposes_share_buffers_and_undo(source: Packed, data: st.DataObject) -> None:
     t = of(source)
@@ -75,7 +75,7 @@ def test_transposes_share_buffers_and_undo(source: Packed, data: st.DataObject) 
     assert (back.nse, back.nbytes) == (t.nse, t.nbytes)
 
 
-@settings(max_examples=35)
+@settings(max_examples=20)
 @given(sources(), st.data())
 def test_conversion_and_transposition_commute(source: Packed, data: st.DataObject) -> None:
     t = of(source)
@@ -162,7 +162,7 @@ def test_formats_print_pickle_and_copy(fmt: Format) -> None:
         assert str(twin) == str(fmt)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(sources())
 def test_tensors_pickle_and_copy(source: Packed) -> None:
     t = of(source)

@@ -275,7 +275,7 @@ def main():
             assert np.allclose(future.result(timeout=60).to_numpy(), 2 * x.sum(0))
         client.wait_for_workers(2)
         from dask_methods import methods
-        for name, (call, expected) in methods(Path(".")).items():
+        for name, (call, expected) in list(methods(Path(".")).items())[:: 1 if KILLS > 1 else 4]:
             if KILLS > 1 or name not in ("cg", "pagerank"):  # which take seconds
                 assert np.allclose(call(), expected, atol=1e-6), name
 
