@@ -90,7 +90,7 @@ def unexpected(outcomes: dict[str, str], expected: dict[str, str]) -> list[str]:
 
 
 def table(outcomes: Outcomes, groups: dict[str, str], expected: dict[str, str], left_out: dict[str, str]) -> list[str]:
-    """The lines of a table: how many tests of each group pass and fail, why, and which files are not run."""
+    """The lines of a table: how many tests of each group pass and fail, which and why, and which files are not run."""
     tests: dict[str, Counter[str]] = {}
     for test, outcome in outcomes.items():
         tests.setdefault(groups[test], Counter())[outcome.partition(" ")[0]] += 1
@@ -101,14 +101,21 @@ def table(outcomes: Outcomes, groups: dict[str, str], expected: dict[str, str], 
         "| --- | ---: | ---: |",
         *(f"| {name} | {n['passed']} | {n['failed'] + n['error']} |" for name, n in sorted(tests.items())),
         "",
-        "| why they fail | tests |",
-        "| --- | ---: |",
-        *(f"| {why} | {n} |" for why, n in reasons.most_common()),
+        *failing(reasons, expected),
         "",
         "| not run | why |",
         "| --- | --- |",
         *(f"| {name} | {why} |" for name, why in left_out.items()),
     ]  # fmt: skip
+
+
+def failing(reasons: Counter[str], expected: dict[str, str]) -> list[str]:
+    """The lines of a table of the tests that fail, by reason; `*` is any text in a name."""
+    names: dict[str, list[str]] = {}
+    for test, why in expected.items():
+        names.setdefault(why, []).append(f"`{test.removeprefix('suite_').replace('.py::', '::')}`")
+    rows = (f"| {why} | {', '.join(names.get(why, ['see the run']))} | {n} |" for why, n in reasons.most_common())
+    return ["| why they fail | which | tests |", "| --- | --- | ---: |", *rows]
 
 
 def write(lines: list[str], begin: str, end: str) -> None:
