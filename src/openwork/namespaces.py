@@ -27,6 +27,13 @@ class NoAttribute(AttributeError):
     def __str__(self) -> str:
         return super().__str__() + hint(self.name or "", dir(type(self.obj)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AttributeError, (str(self),)
+
+
+NoAttribute.__name__, NoAttribute.__qualname__, NoAttribute.__module__ = "AttributeError", "AttributeError", "builtins"
+"""Tracebacks and pickles have it as what it is."""
+
 
 def absent(module: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
     """A module's `__getattr__`, which asks whether one of its public names was meant."""

@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "a product over a semiring, of extents too large": (
         ow.UnsupportedError, lambda: ow.einsum("ij,kj->ik", HUGE.requires_grad_(), HUGE, semiring="min_plus")
     ),
-    "a product over min_plus has no gradient": (
+    "out min= T0[i, j] has no gradient: it reduces by min=": (
         ow.UnsupportedError,
         lambda: ow.einsum("ij,kl->k", A.detach().requires_grad_(), A, semiring="min_plus"),
     ),
