@@ -96,8 +96,9 @@ def _sparse(mask: Any) -> Tensor:
     if isinstance(mask, torch.Tensor) and mask.layout != torch.strided:
         return asarray(mask)
     raise DTypeError(
-        f"attend: a mask of type {type(mask).__name__}\n  expected: a sparse Tensor, or one of torch's"
-        "\n  help: asarray(mask, format='csr'), or torch's scaled_dot_product_attention for dense masks"
+        f"attend: a mask of type {type(mask).__module__}.{type(mask).__name__}\n  expected: first a sparse Tensor, or"
+        " one of torch's, then queries, keys and values\n  help: asarray(mask, format='csr'), or torch's"
+        " scaled_dot_product_attention for dense masks"
     )
 
 
