@@ -263,7 +263,8 @@ def test_members_of_a_tensor_stand_in_groups(reference_pages: Any) -> None:
 
 
 def test_docstrings_become_restructured_text(reference_pages: Any) -> None:
-    lines = """A product `a @ b` of a * b and c_d.
+    lines = """A product `a @
+b` of a * b and c_d.
 
 name : of |x|
     and more

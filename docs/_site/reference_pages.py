@@ -398,6 +398,8 @@ def _marked(text: str) -> str:
     """A docstring as reStructuredText: before its sections, what is indented is code, and `name : text` an entry."""
     out: list[str] = []
     kind, in_sections = "", False
+    prose, examples, rest = text.partition("\nExamples\n---")
+    text = _CODE.sub(_on_one_line, prose) + examples + rest
     for line, after in pairwise([*text.splitlines(), ""]):
         in_sections |= after.startswith("---")
         last, entry = kind, None if in_sections else _ENTRY.match(line)
@@ -419,6 +421,11 @@ def _marked(text: str) -> str:
         else:
             out.append(line)
     return "\n".join(out)
+
+
+def _on_one_line(code: re.Match[str]) -> str:
+    """Code in backticks without the ends of lines in it."""
+    return code[0] if "\n\n" in code[0] else " ".join(re.split(r"\s*\n\s*", code[0]))
 
 
 def _prose(text: str) -> str:
