@@ -63,7 +63,7 @@ def threads(request: Any) -> Iterator[int]:
     ow.set_num_threads(before)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_solutions_of_all_kinds(kind: str, dtype: str, threads: int) -> None:

@@ -24,7 +24,7 @@ def problem(m: int, n: int, dtype: str, density: float = 0.05) -> Any:
     return sp.csr_array(A.astype(dtype))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("dtype", DIGITS)
 @pytest.mark.parametrize("shape", [(150, 90), (90, 150), (60, 60)])
 def test_solutions_are_the_pseudo_inverse_s(dtype: str, shape: tuple[int, int]) -> None:

@@ -26,7 +26,7 @@ def test_matrices(name: str, spec: str) -> None:
         agree(MATRICES[name], sparse(spec), how)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("spec", ["csf", "coo", "(i, j, k) -> (i : dense, j : compressed, k : dense)"])
 @pytest.mark.parametrize("name", CUBES)
 def test_tensors_of_rank_three(name: str, spec: str) -> None:

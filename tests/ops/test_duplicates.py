@@ -64,7 +64,7 @@ def _array(x: Any) -> np.ndarray:
     return np.asarray(x.to_dense() if isinstance(x, ow.Tensor) else x)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(("dtype", "stored"), STORED)

@@ -66,7 +66,7 @@ def compiled_and_planned(call: Callable[[], Any]) -> tuple[int, int]:
     return ow.cache_info()["compiled"] - compiled, plan_counts()["plans"][2] - planned
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("spec", FORMATS)
 def test_equal_statements_share_a_plan(spec: str, name: str) -> None:
@@ -79,6 +79,7 @@ def test_equal_statements_share_a_plan(spec: str, name: str) -> None:
         np.testing.assert_array_equal(dense(got[0]), dense(call(y, X, Z, np)))
 
 
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("spec", FORMATS)
 def test_little_work_is_planned_once_for_all_structures_of_a_shape(spec: str, name: str) -> None:
@@ -130,6 +131,7 @@ def test_other_types_and_strides_have_their_own(large: None, spec: str) -> None:
         np.testing.assert_array_equal(got, array.astype(dtype) @ wide[:, ::2])
 
 
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("spec", FORMATS)
 def test_other_threads_have_their_own(spec: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +147,7 @@ def test_other_threads_have_their_own(spec: str, name: str, monkeypatch: pytest.
         assert {p.threads for p in programs(a).values()} == {threads}
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dia"])
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_program_holds_no_values_alive(large: None, spec: str, is_cut: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ IN_PLACE = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("end", ["to_dense", "sum", "@"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_in_place_forms_are_recorded(format: str, end: str) -> None:

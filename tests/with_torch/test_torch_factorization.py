@@ -40,7 +40,7 @@ def symmetric(t: Any, values: Any) -> Any:
     return (values + values[torch.from_numpy(order.copy())].conj()) / 2
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize("trans", ["N", "T", "H"])

@@ -33,7 +33,7 @@ def checked(f: Callable[..., Any], *inputs: torch.Tensor) -> None:
     assert torch.autograd.gradgradcheck(f, leaves, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(11)
 @pytest.mark.parametrize(
     ("name", "options"),
     [("gmres", {}), ("gmres", {"M": "ilu0"}), ("bicgstab", {}), ("cgs", {}), ("bicg", {}), ("qmr", {}), ("tfqmr", {}),
