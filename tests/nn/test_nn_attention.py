@@ -242,7 +242,7 @@ def test_masks_of_torch_causal_ones_and_groups_of_heads() -> None:
         attend(mask.to_sparse_csr(), q[0, 0], k, v, enable_gqa=True)
     with pytest.raises(ow.ShapeError, match="6 heads of queries and 4"):
         attend(mask.to_sparse_csr(), q, *(numbers(2, 4, 8, 4) for _ in range(2)), enable_gqa=True)
-    with pytest.raises(ow.DTypeError, match="a mask of type torch.Tensor"):
+    with pytest.raises(ow.DTypeError, match=r"a mask of type torch\.Tensor"):
         attend(mask, q, q, q)
 
 
