@@ -153,6 +153,17 @@ def test_auto_finds_out() -> None:
     assert linalg.factorized(ow.asarray(definite[:50][:, :50])).kind == "superlu"
 
 
+def test_auto_goes_on_where_memory_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Factors, "factor", full)
+    A = ow.asarray(grid(41, 41))
+    assert linalg.factorized(A).kind == "superlu"
+    with pytest.raises(MemoryError):
+        linalg.factorized(A, "ldl")
+
+
 def test_what_superlu_ends_on_is_an_error_of_linear_algebra() -> None:
     # many equal rows and empty ones, on which SuperLU's panels fail instead of finding a zero pivot
     rng = np.random.default_rng(0)

@@ -242,7 +242,7 @@ class Factorization(InverseOperator):
         for number, candidate in enumerate(candidates):
             try:
                 self._accept(self._factored(candidate, passes or Passes()))
-            except np.linalg.LinAlgError:
+            except (np.linalg.LinAlgError, MemoryError):  # columns may be delayed without end
                 if number + 1 == len(candidates):
                     raise
             else:
