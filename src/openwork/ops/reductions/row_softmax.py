@@ -66,7 +66,7 @@ def softmax_rows(s: Storage, axis: int) -> Array | None:
 
     What is not finite over NumPy's arrays is left to statements, which warn.
     """
-    if s.scalar not in ("f32", "f64") or s.device != "cpu":
+    if type(axis) is not int or s.scalar not in ("f32", "f64") or s.device != "cpu":
         return None
     if is_torch(s.values) and (transformed((s.values,)) or s.values.ndim != 1):
         return None
