@@ -33,7 +33,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 _DRAWS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 """What a machine is busy with, or the luck of a draw, is nobody's fault."""
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=30, suppress_health_check=_DRAWS)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=_DRAWS)
 settings.register_profile("nightly", deadline=None, max_examples=5000, suppress_health_check=_DRAWS)
 settings.register_profile("seeded", settings.get_profile("ci"), derandomize=False, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

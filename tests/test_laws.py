@@ -53,7 +53,7 @@ def addresses(t: ow.Tensor) -> list[int]:
     return sorted(t._storage.addresses)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(sources())
 def test_what_is_packed_is_read_back(source: Packed) -> None:
     t = of(source)
@@ -61,7 +61,7 @@ def test_what_is_packed_is_read_back(source: Packed) -> None:
     assert t.nse == source.stored.sum()
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(sources(), st.data())
 def test_transposes_share_buffers_and_undo(source: Packed, data: st.DataObject) -> None:
     t = of(source)
@@ -75,7 +75,7 @@ def test_transposes_share_buffers_and_undo(source: Packed, data: st.DataObject) 
     assert (back.nse, back.nbytes) == (t.nse, t.nbytes)
 
 
-@settings(max_examples=20)
+@settings(max_examples=35)
 @given(sources(), st.data())
 def test_conversion_and_transposition_commute(source: Packed, data: st.DataObject) -> None:
     t = of(source)
@@ -90,7 +90,7 @@ def test_conversion_and_transposition_commute(source: Packed, data: st.DataObjec
         np.testing.assert_array_equal(a, b)
 
 
-@settings(max_examples=25)
+@settings(max_examples=50)
 @given(sources(), st.data())
 def test_conversion_keeps_what_is_specified(source: Packed, data: st.DataObject) -> None:
     """Explicit zeros stay, duplicates are summed or kept, and a format reached once is reached."""

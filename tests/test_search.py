@@ -29,7 +29,7 @@ def _renamed() -> Iterator[None]:
 
 def test_a_short_part() -> None:
     """Cases of one seed, the same in every run, in a process of its own."""
-    assert search.main(["--count", "20", "--seed", "7"]) == 0
+    assert search.main(["--count", "40", "--seed", "7"]) == 0
 
 
 @pytest.mark.nightly

@@ -51,7 +51,7 @@ def well_formed(d: Drive) -> None:
     assert show(simplify(raw)) == show(d.kernel)
 
 
-@settings(max_examples=40)
+@settings(max_examples=80)
 @given(drives(), st.integers(1, 3))
 def test_interpreted(d: Drive, pieces: int) -> None:
     event(str(d.source.storage.format.ndim))
@@ -59,20 +59,20 @@ def test_interpreted(d: Drive, pieces: int) -> None:
     agree(d, pieces=pieces)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(drives(scalars=SCALARS, kinds=("contraction",)), st.integers(1, 3))
 def test_interpreted_in_every_kind_of_scalar(d: Drive, pieces: int) -> None:
     well_formed(d)
     agree(d, pieces=pieces)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(drives(scalars=SCALARS, kinds=("contraction",)), st.integers(1, 3))
 def test_compiled_in_every_kind_of_scalar(d: Drive, pieces: int) -> None:
     agree(d, run=run_compiled, pieces=pieces)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(drives(scalars=("f64", "f32")), st.integers(1, 3))
 def test_compiled(d: Drive, pieces: int) -> None:
     agree(d, run=run_compiled, pieces=pieces)

@@ -67,7 +67,7 @@ def test_coordinates(
         same(io.read(path), t)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(st.data())
 def test_npz_keeps_any_format(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     format = data.draw(formats(max_ndim=3))

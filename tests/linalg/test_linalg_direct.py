@@ -123,7 +123,7 @@ def test_tridiagonal_are_the_three_diagonals_in_the_middle() -> None:
 
 
 @given(st.integers(1, 7), st.integers(0, 3), st.integers(0, 3), st.integers(0, 10**6), st.sampled_from([DIA3, "coo"]))
-@settings(max_examples=20)
+@settings(max_examples=40)
 def test_tridiagonal_pivots(n: int, stack: int, k: int, seed: int, spec: str) -> None:
     rng = np.random.default_rng(seed)
     band = np.triu(np.tril(rng.integers(-2, 3, (stack, n, n)), 1), -1).astype(float)

@@ -118,7 +118,7 @@ def fits(s: Storage, format: Any) -> Storage:
         raise
 
 
-@settings(max_examples=35, suppress_health_check=LOOSE)
+@settings(max_examples=70, suppress_health_check=LOOSE)
 @given(st.data())
 def test_any_format_to_any_format(interpreter: None, data: st.DataObject) -> None:
     f = drawn(data)
@@ -137,7 +137,7 @@ def test_any_format_to_any_format(interpreter: None, data: st.DataObject) -> Non
         assert y.nse >= fits(s, g).nse
 
 
-@settings(max_examples=30, suppress_health_check=LOOSE)
+@settings(max_examples=60, suppress_health_check=LOOSE)
 @given(st.data())
 def test_conversion_and_transposition_commute(interpreter: None, data: st.DataObject) -> None:
     f = drawn(data)

@@ -216,7 +216,7 @@ def check_subscripts(problem: Problem, threads: int) -> None:
             assert got.format == ow.format(format, got.ndim)
 
 
-@settings(max_examples=35)
+@settings(max_examples=70)
 @given(problems(), st.sampled_from([1, 2, 7]))
 def test_random_subscripts(problem: Problem, threads: int) -> None:
     check_subscripts(problem, threads)

@@ -147,7 +147,7 @@ values = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, np.inf, -np.inf, np.nan])
 
 
 @given(st.lists(st.lists(values, min_size=4, max_size=4), min_size=0, max_size=5), values, st.booleans())
-@settings(max_examples=30)
+@settings(max_examples=60)
 def test_laws(rows: list[list[float]], fill: float, descending: bool) -> None:
     a = np.array(rows).reshape(len(rows), 4)
     t = ow.asarray(a, format="coo", fill_value=fill)

@@ -112,7 +112,7 @@ def test_correction_and_keepdims(spec: str) -> None:
     st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(1, 3)), st.integers(0, 10**6), st.sampled_from(PLACES),
     st.sampled_from([None, 0, 1, 2]), st.sampled_from([0.0, -1.0, 1.0, np.nan]), st.sampled_from(["coo", "csf"]),
 )  # fmt: skip
-@settings(max_examples=40)
+@settings(max_examples=80)
 def test_places_at_random(
     shape: tuple[int, ...], seed: int, name: str, axis: int | None, fill: float, spec: str
 ) -> None:

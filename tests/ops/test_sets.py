@@ -93,7 +93,7 @@ values = st.sampled_from([0.0, 1.0, -1.0, 2.5, np.inf, -np.inf, np.nan])
 
 
 @given(st.lists(values, max_size=9), values, st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=80)
 def test_laws(elements: list[float], fill: float, sparse: bool) -> None:
     a = np.array(elements, np.float64)
     t = ow.asarray(a, format="coo", fill_value=fill) if sparse else ow.asarray(a)

@@ -134,7 +134,7 @@ def test_reductions_of_products() -> None:
 # -- two rows ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32 - 1)), min_size=1, max_size=5))
 def test_what_two_rows_have_in_common(rows: list[tuple[int, int, int]]) -> None:
     """Rows of every length from 0 to 40, the last ones without a whole block behind them; and of sizes far apart."""

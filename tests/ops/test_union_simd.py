@@ -44,7 +44,7 @@ def checked(got: Any, want: Any) -> None:
     ow.assemble(got.format, got.shape, pos=pos, crd=crd, values=got.values)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows_of)
 def test_rows_of_every_length(rows: list[tuple[int, int, int, int]]) -> None:
     """Blocks of one row within, behind and across those of the other; rows without a whole block behind them."""
