@@ -1,4 +1,4 @@
-"""Shape inference: a lazy node -> the Meta of its result (shape, dtype, format, fill value), None where not known.
+"""A lazy node -> the Meta of its result (shape, dtype, format, fill value), None where not known: shape inference.
 
 A Meta is not known where it depends on stored elements, or where the operation will refuse its operands: such a node
 is run by itself, and raises its own errors. A Meta follows from types: there is one of each, and it holds no values.
