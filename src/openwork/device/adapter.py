@@ -6,7 +6,7 @@ An adapter knows nothing of tensors. `compiler.grid` and `device.kernels` make k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +14,20 @@ import numpy as np
 
 from ..codegen import disk
 from ..errors import UnsupportedError
-from ..ir.loop import Grid, Kernel
+from ..ir.loop import Buffer, Grid, Kernel
 from ..storage.buffers import numpy_dtype
 
-__all__ = ["Adapter", "Argument", "Memory", "Program", "adapter_of", "code_of", "is_device_name", "register"]
+__all__ = [
+    "Adapter",
+    "Argument",
+    "Memory",
+    "Program",
+    "adapter_of",
+    "code_of",
+    "is_device_name",
+    "launched_values",
+    "register",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -153,3 +163,21 @@ def adapter_of(name: str) -> Adapter:
         found = _adapters[name] = _MAKERS[name.partition(":")[0]](name)
         found = _adapters.setdefault(found.name, found)
     return found
+
+
+def launched_values(
+    kernel: Kernel, arguments: Sequence[Argument], handle_of: Callable[[Memory], Any]
+) -> list[Any]:  # fmt: skip
+    """Arguments as a driver takes them: handles of memory, complex numbers as two, half precision in float32."""
+    values: list[Any] = []
+    for p, value in zip(kernel.params, arguments, strict=True):
+        if isinstance(p, Buffer):
+            assert isinstance(value, Memory)
+            values.append(handle_of(value))
+        elif p.scalar in ("c64", "c128"):
+            real = np.float32 if p.scalar == "c64" else np.float64
+            number = complex(value)  # type: ignore[arg-type]
+            values += [real(number.real), real(number.imag)]
+        else:
+            values.append(numpy_dtype("f32" if p.scalar in ("f16", "bf16") else p.scalar).type(value))
+    return values

@@ -13,10 +13,10 @@ from ..codegen.device_targets import device
 from ..codegen.emit_device import emit_device
 from ..codegen.engine import device_assembly
 from ..errors import SizeError, UnsupportedError
-from ..ir.loop import Buffer, Grid, Kernel
+from ..ir.loop import Grid, Kernel
 from ..storage.buffers import is_torch, itemsize, numpy_dtype, scalar_of, torch_dtype, torch_module
 from ..storage.recorded import refuse_recorded
-from .adapter import Adapter, Argument, Memory, code_of
+from .adapter import Adapter, Argument, Memory, code_of, launched_values
 
 __all__ = ["Cuda", "cuda_of", "ptx_of"]
 
@@ -83,17 +83,7 @@ class Cuda(Adapter):
         return core.ObjectCode.from_cubin(cubin, name=kernel.name).get_kernel(kernel.name)
 
     def launch(self, kernel: Kernel, code: Any, arguments: list[Argument], groups: int) -> None:
-        values: list[Any] = []
-        for p, value in zip(kernel.params, arguments, strict=True):
-            if isinstance(p, Buffer):
-                assert isinstance(value, Memory)
-                values.append(value.handle.data_ptr())
-            elif p.scalar in ("c64", "c128"):
-                real = np.float32 if p.scalar == "c64" else np.float64
-                number = complex(value)  # type: ignore[arg-type]
-                values += [real(number.real), real(number.imag)]
-            else:
-                values.append(numpy_dtype("f32" if p.scalar in ("f16", "bf16") else p.scalar).type(value))
+        values = launched_values(kernel, arguments, lambda memory: memory.handle.data_ptr())
         config = self.core.LaunchConfig(grid=groups, block=self.grid.items)
         self.core.launch(self.stream(), config, code, *values)
 

@@ -11,9 +11,9 @@ from ..codegen.device_targets import DEVICES
 from ..codegen.emit_device import emit_device
 from ..codegen.engine import device_binary
 from ..errors import CompilerBug, SizeError, UnsupportedError
-from ..ir.loop import Buffer, Grid, Kernel
+from ..ir.loop import Grid, Kernel
 from ..storage.buffers import itemsize, numpy_dtype, scalar_name
-from .adapter import Adapter, Argument, Memory, code_of
+from .adapter import Adapter, Argument, Memory, code_of, launched_values
 from .vector import strided
 
 __all__ = ["OpenCL", "default_opencl", "opencl_of"]
@@ -105,17 +105,7 @@ class OpenCL(Adapter):
             raise CompilerBug(f"OpenCL refuses the SPIR-V of kernel {kernel.name!r}: {error}") from error
 
     def launch(self, kernel: Kernel, code: Any, arguments: list[Argument], groups: int) -> None:
-        values: list[Any] = []
-        for p, value in zip(kernel.params, arguments, strict=True):
-            if isinstance(p, Buffer):
-                assert isinstance(value, Memory)
-                values.append(value.handle)
-            elif p.scalar in ("c64", "c128"):
-                real = np.float32 if p.scalar == "c64" else np.float64
-                number = complex(value)  # type: ignore[arg-type]
-                values += [real(number.real), real(number.imag)]
-            else:
-                values.append(numpy_dtype("f32" if p.scalar in ("f16", "bf16") else p.scalar).type(value))
+        values = launched_values(kernel, arguments, lambda memory: memory.handle)
         code(self.queue, (groups * self.grid.items,), (self.grid.items,), *values)
 
     def given(self, x: object) -> Memory | None:
