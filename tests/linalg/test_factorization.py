@@ -222,6 +222,20 @@ def test_the_lower_triangle_is_read(kind: str, format: str) -> None:
         np.testing.assert_allclose(F.solve(b, "T"), np.linalg.solve(2 * A.toarray().T, b))
 
 
+@pytest.mark.parametrize("kind", ["cholesky", "ldl"])
+@pytest.mark.parametrize("half", [False, True])
+def test_zeros_that_are_stored_are_elements_of_other_values(kind: str, half: bool) -> None:
+    A = sp.csr_array(sp.tril(grid(6, 6))) if half else grid(6, 6)
+    rounding = A.data * (1 + 1e-15 * np.arange(A.nnz))  # of elements that were summed in another order
+    at = np.flatnonzero(A.data < 0)[:8]
+    rounding[at] = 0
+    t = ow.asarray(sp.csr_array((rounding, A.indices, A.indptr), A.shape))
+    F = linalg.factorized(t, kind)
+    b = np.ones(36)
+    np.testing.assert_allclose(F.update(A.data)(b), np.linalg.solve(grid(6, 6).toarray(), b))
+    assert F.symbolic.nse == linalg.factorized(ow.asarray(grid(6, 6)), kind).symbolic.nse
+
+
 @pytest.mark.parametrize("kind", ["ldl", "lu"])
 def test_singular_matrices_name_a_row(kind: str) -> None:
     A = sp.block_diag([grid(6, 6), np.ones((2, 2)), grid(5, 5)], format="csr")

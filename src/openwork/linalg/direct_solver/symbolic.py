@@ -96,6 +96,24 @@ def entries(row: I[const], col: I[const], rank: I[const], owner: I[const], first
             turned[e] = False
 """
 
+_BY_SUPERNODE = """
+def by_supernode(home: I[const], pos: i64[mut], source: i64[mut], count: i64, supernodes: i64):
+    # the elements of each supernode, in their order; those of -1 are left out
+    for e in range(0, count):
+        if home[e] >= 0:
+            pos[home[e] + 1] = pos[home[e] + 1] + 1
+    for s in range(0, supernodes):
+        pos[s + 1] = pos[s + 1] + pos[s]
+    for e in range(0, count):
+        if home[e] >= 0:
+            source[pos[home[e]]] = e
+            pos[home[e]] = pos[home[e]] + 1
+    for t in range(0, supernodes):
+        s = supernodes - t
+        pos[s] = pos[s - 1]
+    pos[0] = 0
+"""
+
 
 @dataclass(frozen=True)
 class Entries:
@@ -205,10 +223,11 @@ class Symbolic:
             self.rows, home, target, turned, count, panels,
         ]  # fmt: skip
         executable.run_sized(count * 8, executable.pack(words))
-        chosen = np.argsort(home, kind="stable")
-        chosen = chosen[np.searchsorted(home[chosen], 0) :]
-        pos = np.searchsorted(home[chosen], np.arange(len(self.nodes.up) + 1)).astype(np.int64)
-        return Entries(pos, chosen.astype(np.int64), target[chosen], turned[chosen])
+        pos, source = np.zeros(len(self.nodes.up) + 1, np.int64), np.empty(count, np.int64)
+        executable = compiled(_BY_SUPERNODE, index_type(home))
+        executable.run_sized(count * 2, executable.pack([home, pos, source, count, len(self.nodes.up)]))
+        source = source[: pos[-1]]
+        return Entries(pos, source, target[source], turned[source])
 
 
 def entry_places(x: Array, y: Array, layout: Any, rows: Array, slot: Array) -> tuple[Array, Array]:

@@ -85,22 +85,31 @@ def compressed(t: Tensor, scalar: str, turned: bool) -> Rows:
 
 
 def completed(rows: Rows) -> Rows:
-    """The Hermitian matrix whose lower triangle that of the matrix is: itself where it is that."""
+    """The Hermitian matrix whose lower triangle that of the matrix is: itself where it is that.
+
+    Its structure does not depend on values: zeros that are stored stay.
+    """
     mirrored = mirror(rows)
     if mirrored is not None and mirrored.is_hermitian(rows.values):
         return rows
-    from scipy.sparse import csr_array, tril, triu
+    row, col = coordinates(rows)
+    upper = row > col if rows.turned else row < col
+    if mirrored is not None:
+        out = rows._replace(values=np.where(upper, np.conj(rows.values[mirrored.place]), rows.values))
+    else:
+        from scipy.sparse import coo_array
 
-    a = csr_array((rows.values, rows.crd, rows.pos), (rows.n, rows.n))
-    half, rest = (triu(a), triu(a, 1)) if rows.turned else (tril(a), tril(a, -1))
-    whole = csr_array(half + rest.conj().T)
-    whole.sort_indices()
-    if np.iscomplexobj(whole.data):
-        row = np.repeat(np.arange(rows.n), np.diff(whole.indptr))
-        on = row == whole.indices
-        whole.data[on] = whole.data[on].real
-    kind = rows.crd.dtype
-    return Rows(whole.indptr.astype(kind), whole.indices.astype(kind), whole.data, rows.turned)
+        row, col, values = row[~upper], col[~upper], rows.values[~upper]
+        beside = row != col
+        places = np.concatenate([row, col[beside]]), np.concatenate([col, row[beside]])
+        held = coo_array((np.concatenate([values, np.conj(values[beside])]), places), (rows.n, rows.n)).tocsr()
+        kind = rows.crd.dtype
+        out = Rows(held.indptr.astype(kind), held.indices.astype(kind), held.data, rows.turned)
+        row, col = coordinates(out)
+    if np.iscomplexobj(out.values):
+        on = row == col
+        out.values[on] = out.values[on].real
+    return out
 
 
 def coordinates(rows: Rows) -> tuple[Array, Array]:
