@@ -67,6 +67,19 @@ def test_sums_have_the_same_bits_on_any_number_of_threads(places: int, library: 
         ow.set_num_threads(before)
     assert len(set(found)) == 1
     assert np.allclose(np.frombuffer(found[0]), np.bincount(rows, values))
+    if library == "numpy":  # one after the other
+        assert found[0] == np.bincount(rows, values).tobytes()
+
+
+def test_values_that_are_those_of_the_result() -> None:
+    asm = ow.assembler((3, 3), [2, 0, 1, 1], [0, 1, 2, 2])
+    K = asm([1.0, 2, 3, 4])
+    held = np.concatenate([K.values, [5.0]])
+    K = ow.with_values(K, held[:3])
+    assert np.array_equal(asm(held, out=K).values, [7, 1 + 5, 2])
+    held.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        asm(np.ones(4), out=ow.with_values(K, held[:3]))
 
 
 def test_zeros_stay_and_structures_are_one() -> None:

@@ -2,7 +2,8 @@
 
 Assembly is a product: values of elements -> S @ v, where S has a row for each value that the tensor stores and a one
 for each element that is summed there. S is made once, from a stable sort of the coordinates, and iso, so that a call
-reads the values and their order and nothing else. Its gradient, S.T @ g, is a gather.
+reads the values and their order and nothing else. Its gradient, S.T @ g, is a gather. NumPy's values are added up
+where they belong, by blocks of places that the caches hold, in the order in which they come.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..errors import DTypeError, InvariantError, ReadOnlyError, ShapeError
 from ..integers import extents, integers
 from ..storage.buffers import is_torch, numpy_dtype, scalar_of
 from ..tensor.tensor import Tensor
-from .assembly_plan import AssemblyPlan, assembly_plan, expanded_coordinates, row_numbers, scalar_places
+from .assembly_plan import AssemblyPlan, Blocks, assembly_plan, expanded_coordinates, row_numbers, scalar_places
 from .operands import same_structure
 
 __all__ = ["Assembler", "assembler"]
@@ -30,6 +31,8 @@ Array = np.ndarray[Any, Any]
 
 _HALVES = ("full", "lower", "upper")
 _DEFAULTS = {0: "coo", 1: "coo", 2: "csr"}
+BY_BLOCKS = ("float64", "float32", "complex128", "complex64", "int64", "int32")
+"""Types of values that are summed by blocks; others by a product."""
 
 
 def assembler(
@@ -140,6 +143,7 @@ class Assembler:
         self.values_shape = values_shape
         self._state = places, source, constants
         self._maps: dict[Any, list[Tensor]] = {}
+        self._blocks: dict[int, Blocks] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What it was made of; the plan is made again when first used."""
@@ -161,7 +165,7 @@ class Assembler:
 
     @cached_property
     def _plan(self) -> AssemblyPlan:
-        return assembly_plan(self.shape, self.format, *self._state, math.prod(self.values_shape))
+        return assembly_plan(self.shape, self.format, *self._state)
 
     def __call__(self, values: Any, *, out: Tensor | None = None, add: bool = False) -> Tensor:
         """The tensor whose elements are the sums of the values at its places.
@@ -185,14 +189,17 @@ class Assembler:
         data = data if is_torch(data) else np.asarray(data)
         if tuple(data.shape) not in (self.values_shape, (math.prod(self.values_shape),)):
             raise ShapeError(f"assembler: expected values of shape {self.values_shape}; got {tuple(data.shape)}")
-        sums = self._product(data.reshape(-1), False)
+        if out is not None:
+            self._check_structure(out, "out")
         places, numbers = self._plan.constants
+        target = None if out is None or add or len(places) else out.values
+        sums = self._sums(data.reshape(-1), target)
         if len(places) and not add:
             sums = _put(sums, places, numbers)
         if out is None:
             return ow.with_values(self._structure_like(sums), sums, fill_value=0)
-        self._check_structure(out, "out")
-        _write(out.values, sums, add)
+        if sums is not target:
+            _write(out.values, sums, add)
         return out
 
     def gather(self, K: Any) -> Any:
@@ -289,6 +296,21 @@ class Assembler:
         moved = [p[inside] for p in moved]
         return Assembler(shape, self.format, moved, source[inside], self.values_shape, constants)
 
+    def _sums(self, data: Any, target: Any) -> Any:
+        """S @ data, into `target` where that can be: NumPy's by blocks of sums, torch's, which it may record, by S."""
+        if is_torch(data) or str(data.dtype) not in BY_BLOCKS:
+            return self._product(data, False)
+        threads = ow.get_num_threads()
+        blocks = self._blocks.get(threads)
+        if blocks is None:
+            blocks = self._blocks[threads] = self._plan.blocks(math.prod(self.values_shape), threads)
+        fits = isinstance(target, np.ndarray) and target.dtype == data.dtype and target.flags.carray
+        if not fits or np.may_share_memory(target, data):
+            target = np.empty(blocks.total, data.dtype)
+        real = np.ascontiguousarray(data).view(data.real.dtype)
+        blocks.sums(real, target.view(real.dtype), 1 + (data.dtype.kind == "c"))
+        return target
+
     def _product(self, data: Any, transposed: bool) -> Any:
         """S @ data, or S.T @ data; complex numbers go as pairs of real ones, so that inf stays inf."""
         pairs = data.is_complex() if is_torch(data) else data.dtype.kind == "c"
@@ -297,7 +319,8 @@ class Assembler:
         key = (is_torch(data), str(data.dtype), str(getattr(data, "device", "")), transposed)
         stages = self._maps.get(key)
         if stages is None:
-            stages = self._maps[key] = [_stage(s, data, transposed) for s in self._plan.stages]
+            factors = self._plan.stages(math.prod(self.values_shape))
+            stages = self._maps[key] = [_stage(s, data, transposed) for s in factors]
         for s in reversed(stages) if transposed else stages:
             data = s @ data
         return _from_pairs(data) if pairs else data

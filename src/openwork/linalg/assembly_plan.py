@@ -1,4 +1,4 @@
-"""Coordinates of values -> the structure of their sums, and the matrix of ones that sums them."""
+"""Coordinates of values -> the structure of their sums, and the matrix S of ones that sums them: rows, or blocks."""
 
 from __future__ import annotations
 
@@ -8,30 +8,89 @@ import numpy as np
 
 import openwork as ow
 
+from ..codegen.pool import parallel
 from ..errors import DTypeError, ShapeError
-from ..storage.buffers import is_torch, to_numpy
+from ..storage.buffers import is_torch, scalar_of, to_numpy
 from ..tensor.tensor import Tensor
+from .direct_solver.graph import compiled, grouped, index_type, transposed
 
-__all__ = ["AssemblyPlan", "assembly_plan", "expanded_coordinates", "row_numbers", "scalar_places"]
+__all__ = ["AssemblyPlan", "Blocks", "assembly_plan", "expanded_coordinates", "row_numbers", "scalar_places"]
 
 Array = np.ndarray[Any, Any]
 
 LONGEST = 256
 """Elements that are summed in one row: longer sums go by pieces, whatever the threads."""
+BLOCK = 2**18
+"""Sums of a block at most, which are held in caches."""
+TASK = 2**15
+"""Values from which another thread pays."""
+AHEAD = 32
+"""Values that are prefetched: where places have no order, each is in another line of memory."""
+
+_SUMS = """
+def sums(lo: i64, hi: i64, values: T[const], source: I[const], place: I[const], begin: i64[const], out: T[mut],
+         size: i64, count: i64, width: i64):
+    for b in range(lo, hi):
+        for i in range(b * size * width, min((b + 1) * size, count) * width):
+            out[i] = T(0)
+        if width == 1:
+            for p in range(begin[b], begin[b + 1]):
+                prefetch(values, i64(source[p + AHEAD]))
+                out[place[p]] = out[place[p]] + values[source[p]]
+        else:
+            for p in range(begin[b], begin[b + 1]):
+                for k in range(0, width): # novector
+                    i = i64(place[p]) * width + k
+                    out[i] = out[i] + values[i64(source[p]) * width + k]
+""".replace("AHEAD", str(AHEAD))
 
 
 class AssemblyPlan(NamedTuple):
-    """The structure of the sums; S as factors, the first applied first; constants: their places and numbers."""
+    """The structure of the sums; S as compressed rows of ones; constants: their places and numbers."""
 
     pattern: Tensor
-    stages: list[Tensor]
+    pos: Array
+    taken: Array
     constants: tuple[Array, Array]
+
+    def stages(self, size: int) -> list[Tensor]:
+        """S, of so many columns, as a product of matrices, the first applied first, with few ones in a row."""
+        return _factors(self.pos, self.taken, size)
+
+    def blocks(self, size: int, threads: int) -> Blocks:
+        """S by ranges of its rows, for so many threads."""
+        count, kind = len(self.pos) - 1, np.int32 if max(len(self.taken), size) < 2**31 else np.int64
+        columns, place, _ = transposed(self.pos.astype(kind), self.taken.astype(kind), size)
+        source = np.repeat(np.arange(size, dtype=kind), np.diff(columns))
+        many = max(-(-count // BLOCK), min(threads, -(-len(place) // TASK)), 1)
+        extent = max(-(-count // many), 1)
+        begin = np.array([0, len(place)])
+        if many > 1:
+            begin, order = grouped(place // kind(extent), many)
+            source, place = source[order], place[order]
+        return Blocks(np.append(source, np.zeros(AHEAD, kind)), place, begin, extent, count)
+
+
+class Blocks(NamedTuple):
+    """Sums by blocks of `extent` places: the value and the place of each summand, by blocks, then as values come."""
+
+    source: Array
+    place: Array
+    begin: Array
+    extent: int
+    total: int
+
+    def sums(self, values: Array, out: Array, width: int) -> None:
+        """Write the sums of values, of `width` numbers each, over `out`: the same bits for any blocks."""
+        executable = compiled(_SUMS, index_type(self.place), ("T", scalar_of(values)))
+        words = [values, self.source, self.place, self.begin, out, self.extent, self.total, width]
+        parallel(executable, executable.pack(words), range(len(self.begin)), len(self.place) * width)
 
 
 def assembly_plan(
-    shape: tuple[int, ...], format: Any, places: list[Array], source: Array, constants: Array, size: int
+    shape: tuple[int, ...], format: Any, places: list[Array], source: Array, constants: Array
 ) -> AssemblyPlan:
-    """The structure of the sums and the factors of S, from one stable sort of the coordinates."""
+    """The structure of the sums and S, from one stable sort of the coordinates."""
     count = len(source)
     unsorted = ow.sparse_coo_tensor(np.stack(places), np.arange(count), shape)
     ordered = unsorted.asformat(f"coo{len(shape)}(nonunique)" if len(shape) > 1 else "coo(nonunique)")
@@ -58,7 +117,7 @@ def assembly_plan(
         pos = pos - np.searchsorted(fixed, pos)
         taken = np.delete(taken, fixed)
     pattern = ow.with_values(numbered, np.asarray(numbered.values) > 0, fill_value=False)
-    return AssemblyPlan(pattern, _factors(pos, taken, size), (where, numbers))
+    return AssemblyPlan(pattern, pos, taken, (where, numbers))
 
 
 def _factors(pos: Array, taken: Array, size: int) -> list[Tensor]:

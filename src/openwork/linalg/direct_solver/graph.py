@@ -2,6 +2,7 @@
 
 adjacency      of A + A.T without its diagonal: compressed neighbours, each row without duplicates
 transposed     of a structure, rows sorted, with the place of each element in the original
+grouped        of numbers of groups: the members of each
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ...codegen import cache as kernels
 from ...codegen.plan_cache import planned
 from ...storage.buffers import scalar_of
 
-__all__ = ["Graph", "adjacency", "compiled", "index_type", "transposed"]
+__all__ = ["Graph", "adjacency", "compiled", "grouped", "index_type", "transposed"]
 
 Array = np.ndarray[Any, Any]
 
@@ -58,6 +59,23 @@ def adjacency(pos: I[const], crd: I[const], tpos: I[const], tcrd: I[const], out_
         out_pos[i + 1] = k
 """
 
+_GROUP = """
+def group(home: I[const], pos: i64[mut], member: i64[mut], count: i64, groups: i64):
+    for e in range(0, count):
+        if home[e] >= 0:
+            pos[home[e] + 1] = pos[home[e] + 1] + 1
+    for s in range(0, groups):
+        pos[s + 1] = pos[s + 1] + pos[s]
+    for e in range(0, count):
+        if home[e] >= 0:
+            member[pos[home[e]]] = e
+            pos[home[e]] = pos[home[e]] + 1
+    for t in range(0, groups):
+        s = groups - t
+        pos[s] = pos[s - 1]
+    pos[0] = 0
+"""
+
 
 class Graph(NamedTuple):
     """Compressed neighbours of the vertices of an undirected graph; both directions are stored."""
@@ -99,3 +117,11 @@ def adjacency(pos: Array, crd: Array) -> Graph:
     executable = compiled(_ADJACENCY, index_type(crd))
     executable.run_sized(len(crd), executable.pack([pos, crd, tpos, tcrd, out_pos, out, n]))
     return Graph(out_pos, out[: out_pos[-1]])
+
+
+def grouped(home: Array, groups: int) -> tuple[Array, Array]:
+    """Where the members of each group begin, and the members: e is one of group home[e], of none where that is -1."""
+    pos, member = np.zeros(groups + 1, np.int64), np.empty(len(home), np.int64)
+    executable = compiled(_GROUP, index_type(home))
+    executable.run_sized(len(home) * 2, executable.pack([home, pos, member, len(home), groups]))
+    return pos, member[: pos[-1]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .elimination_tree import column_counts, elimination_tree, permuted, postorder
-from .graph import Graph, compiled, index_type
+from .graph import Graph, compiled, grouped, index_type
 from .supernodes import Supernodes, places_in_parents, row_structure, supernodes
 
 __all__ = ["Entries", "Plan", "Symbolic", "analyse", "entry_places"]
@@ -94,24 +94,6 @@ def entries(row: I[const], col: I[const], rank: I[const], owner: I[const], first
                 target[e] = m * k + below + (j - start) * (m - k)
         if panels == 2:
             turned[e] = False
-"""
-
-_BY_SUPERNODE = """
-def by_supernode(home: I[const], pos: i64[mut], source: i64[mut], count: i64, supernodes: i64):
-    # the elements of each supernode, in their order; those of -1 are left out
-    for e in range(0, count):
-        if home[e] >= 0:
-            pos[home[e] + 1] = pos[home[e] + 1] + 1
-    for s in range(0, supernodes):
-        pos[s + 1] = pos[s + 1] + pos[s]
-    for e in range(0, count):
-        if home[e] >= 0:
-            source[pos[home[e]]] = e
-            pos[home[e]] = pos[home[e]] + 1
-    for t in range(0, supernodes):
-        s = supernodes - t
-        pos[s] = pos[s - 1]
-    pos[0] = 0
 """
 
 
@@ -223,10 +205,7 @@ class Symbolic:
             self.rows, home, target, turned, count, panels,
         ]  # fmt: skip
         executable.run_sized(count * 8, executable.pack(words))
-        pos, source = np.zeros(len(self.nodes.up) + 1, np.int64), np.empty(count, np.int64)
-        executable = compiled(_BY_SUPERNODE, index_type(home))
-        executable.run_sized(count * 2, executable.pack([home, pos, source, count, len(self.nodes.up)]))
-        source = source[: pos[-1]]
+        pos, source = grouped(home, len(self.nodes.up))
         return Entries(pos, source, target[source], turned[source])
 
 
