@@ -10,7 +10,7 @@ import pytest
 
 import openwork as ow
 from openwork.errors import DTypeError, InvariantError, ShapeError, UnsupportedError
-from openwork.linalg import hessian_plan, jacobian_plan
+from openwork.linalg import colouring, hessian_plan, jacobian_plan
 
 
 def read(plan: Any, M: Any) -> Any:
@@ -53,6 +53,34 @@ def test_hessians_are_read_exactly() -> None:
             plan = hessian_plan(ow.asarray(half, format="csr"))
             assert np.allclose(read(plan, M), M)
             assert plan.evaluations <= n
+
+
+def test_colours_that_rows_have_as_bits_or_found_again_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    patterns = [rng.random((n, n)) < density for n, density in ((40, 0.1), (200, 0.05), (200, 0.4), (300, 0.9))]
+    patterns.append(arrow(150) != 0)
+    plans = [jacobian_plan(ow.asarray(P, format="csr"), mode) for P in patterns for mode in ("forward", "auto")]
+    assert max(plan.evaluations for plan in plans) > 128  # more than two words
+    monkeypatch.setattr(colouring, "MOST_WORDS", 0)
+    again = [jacobian_plan(ow.asarray(P, format="csr"), mode) for P in patterns for mode in ("forward", "auto")]
+    for a, b in zip(plans, again, strict=True):
+        assert np.array_equal(a.colours.columns, b.colours.columns)
+        assert np.array_equal(a.colours.rows, b.colours.rows)
+
+
+def test_hessians_of_meshes_by_the_colours_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = ow.asarray(banded(12).to_numpy(), format="csr")
+    nine, five = ow.kron(line, line), ow.kronsum(line, line, format="csr")
+    for M, before in ((nine, 12), (five, 5)):
+        plan = hessian_plan(M)
+        assert plan.evaluations <= before
+        assert np.allclose(read(plan, M.to_numpy()), M.to_numpy())
+        monkeypatch.setattr(colouring, "SMALL", 0)
+        large = hessian_plan(M)
+        assert large.evaluations == plan.evaluations
+        assert np.allclose(read(large, M.to_numpy()), M.to_numpy())
+        monkeypatch.undo()
+    assert hessian_plan(nine).evaluations == 9
 
 
 def test_few_evaluations() -> None:

@@ -16,11 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .direct_solver.graph import Graph, compiled, index_type, transposed
+from .direct_solver.graph import Graph, adjacency, compiled, index_type, transposed
 
-__all__ = ["Colours", "colours", "star_colours"]
+__all__ = ["Colours", "colours", "star_colours", "symmetric_colours"]
 
 Array = np.ndarray[Any, Any]
+
+SMALL = 1e7
+"""Pairs of elements in a row below which a star colouring takes no time."""
+MOST_WORDS = 4
+"""Words of 64 bits for each element up to which the colours that rows have are kept as bits."""
 
 _COLUMNS = """
 def colour_columns(tpos: I[const], tcrd: I[const], pos: I[const], crd: I[const], order: I[const], skip: I[const],
@@ -47,6 +52,42 @@ def colour_columns(tpos: I[const], tcrd: I[const], pos: I[const], crd: I[const],
                 k += 1
             colour[j] = k
             most = max(most, k + 1)
+    used[0] = most
+"""
+
+_COLUMNS_BY_BITS = """
+def colour_columns_by_bits(tpos: I[const], tcrd: I[const], order: I[const], skip: I[const], taken: i64[mut],
+                           colour: I[mut], used: i64[mut], count: i64, words: i64):
+    # the same colours; bit k of a row's words is set where it has a column of colour k. used: -1 where words are few
+    most: i64 = 0
+    s: i64 = 0
+    while s < count:
+        j = i64(order[s])
+        k: i64 = -1
+        w: i64 = 0
+        while k < 0 and w < words:
+            full: i64 = 0
+            for p in range(tpos[j], tpos[j + 1]):
+                full = full | taken[i64(tcrd[p]) * words + w]
+            if full != -1:
+                k = (w << 6) + i64(ctz(~full))
+            w += 1
+        s += 1
+        if k < 0:
+            most = -1
+            s = count + 0
+        else:
+            rows: i64 = 0
+            bit = i64(1) << (k & 63)
+            at = k >> 6
+            for p in range(tpos[j], tpos[j + 1]):
+                i = i64(tcrd[p])
+                if skip[i] == 0:
+                    rows += 1
+                    taken[i * words + at] = taken[i * words + at] | bit
+            if rows > 0:
+                colour[j] = k
+                most = max(most, k + 1)
     used[0] = most
 """
 
@@ -203,10 +244,40 @@ def _columns(columns: Graph, rows: Graph, order: Array, skip: Array) -> tuple[Ar
     colour, used = np.full(columns.n, -1, kind), np.zeros(1, np.int64)
     if not len(order):
         return colour, 0
+    order = order.astype(kind)
+    words = int(np.diff(rows.pos)[skip == 0].max(initial=0)) // 64 + 1
+    executable = compiled(_COLUMNS_BY_BITS, index_type(colour))
+    while rows.n * words <= MOST_WORDS * len(rows.crd):
+        taken = np.zeros(rows.n * words, np.int64)
+        packed = executable.pack([*columns, order, skip, taken, colour, used, len(order), words])
+        executable.run_sized(len(rows.crd) * words, packed)
+        if used[0] >= 0:
+            return colour, int(used[0])
+        words *= 2
+        colour[:] = -1
     executable = compiled(_COLUMNS, index_type(colour))
-    words = [*columns, *rows, order.astype(kind), skip, colour, used, len(order), columns.n]
-    executable.run_sized(len(rows.crd) * 4, executable.pack(words))
+    executable.run_sized(
+        len(rows.crd) * 4,
+        executable.pack([*columns, *rows, order, skip, colour, used, len(order), columns.n]),
+    )
     return colour, int(used[0])
+
+
+def symmetric_colours(rows: Graph) -> tuple[Array, int]:
+    """Colours of a symmetric pattern with which each element, or its mirror image, can be read; how many they are.
+
+    Those of the columns will do, and are found faster than a star colouring. Where no row is much longer than others,
+    as in meshes, and no two columns of one row differ without need, a star colouring is sought of small patterns alone.
+    """
+    degrees = np.diff(rows.pos)
+    most = int(degrees.max(initial=0))
+    plain = None
+    if 2 * most <= 3 * (degrees.mean() if rows.n else 0):
+        plain = _columns(rows, rows, np.arange(rows.n), np.zeros(rows.n, rows.crd.dtype))
+        if plain[1] == most and most * len(rows.crd) > SMALL:
+            return plain
+    star = star_colours(adjacency(rows.pos, rows.crd))
+    return star if plain is None or star[1] < plain[1] else plain
 
 
 def star_colours(graph: Graph) -> tuple[Array, int]:

@@ -17,8 +17,8 @@ import openwork as ow
 from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
 from ..reals import real
 from ..tensor.tensor import Tensor
-from .colouring import Colours, colours, star_colours
-from .direct_solver.graph import Graph, adjacency, compiled, index_type
+from .colouring import Colours, colours, symmetric_colours
+from .direct_solver.graph import Graph, compiled, index_type
 from .direct_solver.ordering import structure
 from .operands import matrix
 
@@ -85,16 +85,18 @@ def jacobian_plan(pattern: Any, mode: str = "auto", *, format: object = "csr") -
         raise UnsupportedError(f"jacobian_plan: no mode {mode!r}; there are {', '.join(MODES)}")
     rows = structure(t)
     found = colours(rows, t.shape[1], mode)
-    row = np.repeat(np.arange(t.shape[0]), np.diff(rows.pos))
-    by_column = found.columns[rows.crd].astype(np.int64) * t.shape[0] + row
-    by_row = found.forward * t.shape[0] + found.rows[row].astype(np.int64) * t.shape[1] + rows.crd
-    reverse = found.rows[row] >= 0 if found.by_row else found.columns[rows.crd] < 0
-    places = np.where(reverse, by_row, by_column)
+    row = np.repeat(np.arange(t.shape[0], dtype=rows.crd.dtype), np.diff(rows.pos))
+    places = np.multiply(found.columns[rows.crd], t.shape[0], dtype=np.int64)
+    places += row
+    if found.reverse:
+        reverse = found.rows[row] >= 0 if found.by_row else found.columns[rows.crd] < 0
+        by_row = found.forward * t.shape[0] + found.rows[row].astype(np.int64) * t.shape[1] + rows.crd
+        places = np.where(reverse, by_row, places)
     return JacobianPlan(*_stored(t.shape, rows, places, found, format), found, False)
 
 
 def hessian_plan(pattern: Any, *, format: object = "csr") -> JacobianPlan:
-    """Which sums of columns of a Hessian of this pattern to evaluate, by a star colouring.
+    """Which sums of columns of a Hessian of this pattern to evaluate, by a star colouring or that of a Jacobian.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ def hessian_plan(pattern: Any, *, format: object = "csr") -> JacobianPlan:
     buffers = {"pos": {1: half.pos}, "crd": {1: half.crd}}
     true = ow.assemble("csr", t.shape, **buffers, values=np.ones(len(half.crd), bool))  # type: ignore[arg-type]
     rows = structure(ow.logical_or(true, true.T))
-    colour, used = star_colours(adjacency(rows.pos, rows.crd))
+    colour, used = symmetric_colours(rows)
     row, of = np.empty_like(rows.crd), np.empty_like(rows.crd)
     executable = compiled(_STAR_PLACES, index_type(rows.crd))
     executable.run_sized(len(row) * 3, executable.pack([*rows, colour, row, of, n]))
@@ -304,8 +306,11 @@ def _stored(
 ) -> tuple[Tensor, Array, Array]:
     """The pattern in a format, and the places and columns of its values; of padding a 0 behind the products, and -1."""
     buffers = {"pos": {1: rows.pos}, "crd": {1: rows.crd}}
-    numbered: Any = ow.assemble("csr", shape, **buffers, values=np.arange(1, len(rows.crd) + 1)).asformat(format)  # type: ignore[arg-type]
+    numbered: Any = ow.assemble("csr", shape, **buffers, values=np.arange(1, len(rows.crd) + 1))  # type: ignore[arg-type]
+    given, numbered = numbered.format, numbered.asformat(format)
     which = np.asarray(numbered.values)
-    end = found.forward * shape[0] + found.reverse * shape[1]
     pattern = ow.with_values(numbered, which > 0, fill_value=False)
+    if numbered.format == given:
+        return pattern, places, rows.crd
+    end = found.forward * shape[0] + found.reverse * shape[1]
     return pattern, np.append(places, end)[which - 1], np.append(rows.crd, -1)[which - 1]
