@@ -473,17 +473,19 @@ SELECTION_CANDIDATES = _tuned(
 SELECTION_INSERTED = _tuned(
     16, "elements", "up to which the first of a row are kept in order by insertion", "10 of 50: half of the time"
 )
-SELECTION_BLOCK = _tuned(
-    32, "elements", "of a row that are compared at once with the last of the first k", "set with the code"
+SELECTION_LANES = _tuned(
+    64, "elements", "of a row that are compared at once with the ends of a range, a bit for each", "set with the code"
 )
-SELECTION_BLOCKS = _tuned(512, "blocks", "whose least elements are kept at once", "4 kB, whatever the row")
 SELECTION_SAMPLED = _tuned(
     1024, "elements", "of a row from which ranks are looked for near a sample's", "set with the code"
 )
 SELECTION_SAMPLE = _tuned(31, "elements", "of that sample", "put in order one by one in a microsecond")
+SELECTION_LARGE_SAMPLE = _tuned(
+    127, "elements", "of that sample where a row has four times as many", "rows of 12,500: less time than with 31 alone"
+)
 SELECTION_ASIDE = _tuned(
-    4, "elements", "of that sample on either side of a rank, beyond which it is not looked for first",
-    "a tenth of all ranks lie further: two standard deviations in the middle",
+    1.1, "standard deviations", "of a rank's place in that sample, and one place, within which it is looked for first",
+    "a tenth of all ranks lie further, and cost another pass",
 )  # fmt: skip
 SELECTION_PARTS = _tuned(8, "ranges", "of rows for each thread of a selection", "rows differ in length")
 _NAMES = [name for name, value in vars().items() if name.isupper() and isinstance(value, int | float)]

@@ -141,13 +141,39 @@ def test_long_rows(name: str, dtype: str) -> None:
     order = rows.order(False)
     assert (order[:5000] == ascending(a, 0)).all()
     ranks = np.array([4999, 0, 2500, 2500, 17, -1])
-    places, found = rows.at(ranks)
+    places, found, _ = rows.at(ranks)
     assert (places[0, :5] == ascending(a, 0)[ranks[:5]]).all()
     assert places[0, 5] == found[0, 5] == -1
     each = np.array([[3, 1], [0, 0], [4000, 5000]])
-    places, _ = rows.at(each)
+    places, _, _ = rows.at(each)
     assert (places[0] == ascending(a, 0)[[3, 1]]).all()
     assert places[2].tolist() == [ascending(a[::-1], 0)[4000], -1]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("fill", [0.0, 1.0, -np.inf, np.nan])
+@pytest.mark.parametrize("special", [0, 3, 4000])
+def test_long_rows_of_awkward_values(dtype: str, fill: float, special: int) -> None:
+    """Samples, and the ends of ranges, that are NaN, infinite or zeros of both signs; the fill value among them."""
+    rng = np.random.default_rng(special)
+    a = np.full((3, 9000), fill, dtype)
+    for row, stored in zip(a, (1100, 5000, 9000), strict=True):
+        values = rng.standard_normal(stored).astype(dtype)
+        values[:special] = rng.choice([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], len(values[:special]))
+        row[rng.permutation(9000)[:stored]] = rng.permutation(values)
+    t = made(a, "csr", fill)
+    ranks = [0, 1, 400, 4499, 4500, 8100, 8998, 8999]
+    rows, order = rows_of(t, 1)[0], ascending(a, 1)
+    places, found, nans = rows.at(ranks)
+    same(places, order[:, ranks])
+    same(rows.gathered(found), np.take_along_axis(a, order[:, ranks], 1))
+    assert nans.tolist() == np.isnan(a).sum(1).tolist()
+    for largest in (False, True):
+        for k in (1, 10, 50):
+            want = ascending(a, 1, largest)[:, :k]
+            values, indices = ow.topk(t, k, largest=largest)
+            same(indices, want)
+            same(values, np.take_along_axis(a, want, 1))
 
 
 @pytest.mark.thin(3)
@@ -168,15 +194,23 @@ def test_kernels_do_what_the_interpreter_does(kind: str, scalar: str) -> None:
     ranks, order = np.array([0, 9, 33, 34, 68, 69]), np.zeros(pos[-1], np.int64)
     arguments: dict[str, list[Any]] = {
         "first": [a, b, 6, 70, -1, 2 * 6 + MORE + 2],
-        "ranks": [ranks, a, b, 6, 0, 70, 0, 65],
+        "ranks": [ranks, a, b, np.zeros(5, np.int64), 6, 0, 70, 0, 65],
         "order": [ranks, order, 6, 70, 0, 65],
     }
     names = [p.name for p in kernel.params]
-    assert run(kernel, dict(zip(names, [pos, crd, keys, fill, *arguments[kind]], strict=True)), 0, 5) == 0
+    assert (
+        run(
+            kernel,
+            dict(zip(names, [pos, crd, keys, values, fill, np.ones(1, values.dtype), *arguments[kind]], strict=True)),
+            0,
+            5,
+        )
+        == 0
+    )
     if kind == "order":
         assert (order == rows.order(False, ranks)).all()
     else:
-        places, found = rows.first(6, True) if kind == "first" else rows.at(ranks)
+        places, found = rows.first(6, True) if kind == "first" else rows.at(ranks)[:2]
         assert (places.ravel() == a).all()
         assert (found.ravel() == b).all()
 

@@ -55,7 +55,6 @@ NARROW = {
     "SPACE": "w: i64[room] = empty",
     "PUT": "w[f] = (key << 32) | (p - p0)",
     "WRITTEN": "w[p - p0] = (key << 32) | (p - p0)",
-    "KEPT_FIRST": "w[kept] = y1",
     "KEPT": "w[kept] = y1",
     "PLACES": "begin = 0",
     "MOVED": """
@@ -96,7 +95,6 @@ WIDE = {
     "SPACE": "w: i64[room] = empty\nv: i64[room] = empty",
     "PUT": "w[f] = key\nv[f] = p - p0",
     "WRITTEN": "w[p - p0] = key",
-    "KEPT_FIRST": "w[kept] = y1\nv[kept] = x1",
     "KEPT": "w[kept] = y1\nv[kept] = v[x1]",
     "PLACES": "for x1 in range(0, f):\n    v[x1] = x1",
     "MOVED": """

@@ -6,9 +6,11 @@ Equal elements are in the order of their coordinates. Only as many elements of a
 
     partition   keys on either side of a pivot, without branches; the right ends of what is not in order are kept on a
                 stack, so that ranks in ascending order cost O(elements + ranks log ranks) together
-    sample      of long rows only what lies between two elements of a sample, on either side of a rank, is put in order
+    bits        64 elements at a time are compared with the ends of a range, and those inside are the bits that are set
+    sample      of long rows only what lies between two elements of a sample, on either side of a rank, is put in order;
+                where the rank is not there, what lies between two further apart
     limit       of the first k only candidates are kept, 2 k + 32 at a time; none above the k-th of those seen before,
-                or, for few k, above the k-th of the least elements of blocks, of which k blocks have one
+                nor at first above one of a sample, where at least k elements are below that
 
 The unspecified elements are nowhere written down: `less` stored elements come before the fill value, then all that are
 equal to it in the order of their coordinates, stored or not, then the other stored ones.
@@ -23,6 +25,7 @@ from .. import tuning
 from ..ir.loop import Kernel
 from ..ir.text import inlined, parse
 from ..ir.types import FLOATS, itemsize
+from ..ir.values import int_range
 from .incremental_sort import NARROW, SELECT, WIDE
 
 __all__ = ["MORE", "STACK", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
@@ -33,10 +36,11 @@ STACK = 128
 """Ends that are kept; where there are more, what lies between the last two is put in order again."""
 
 _FIRST = """
-def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fill: K[const], places: i64[mut],
-                 found: i64[mut], k: i64, n: i64, flip: i64, room: i64):
+def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B: T[const], fill: K[const],
+                 filled: T[const], places: i64[mut], found: i64[mut], k: i64, n: i64, flip: i64, room: i64):
     SPACE
-    near: i64[BLOCKS] = empty
+    sample: T[SAMPLE] = empty
+    near: T[SAMPLE] = empty
     ends: i64[STACK] = empty
     FILL_KEY
     for i in range(lo, hi):
@@ -44,82 +48,77 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
         p0 = START
         p1 = STOP
         free = FREE
-        limit: i64 = 9223372036854775807
-        stop: i64 = p1
+        start: i64 = 9223372036854775807
         if free >= k:
-            limit = of_fill - 1
-            if of_fill == LEAST:
-                stop = p0
+            start = max(of_fill, LEAST + 1) - 1
+        bounded: i64 = i64(free >= k and fill_value == fill_value)
+        limit: i64 = start
+        last: T = fill_value
+        sampled: i64 = 0
+        if p1 - p0 > LONG:
+            drawn = const(SAMPLE, i64)
+            SAMPLED
+            t = 2 * k * SAMPLE // (p1 - p0) + 1
+            if t < SAMPLE:
+                near_t = near[t] if flip == 0 else near[SAMPLE - 1 - t]
+                closer = near_t < fill_value if flip == 0 else near_t > fill_value
+                if bounded == 0 or closer:
+                    last = near_t
+                    bounded = 1
+                    sampled = 1
         f: i64 = 0
         begin: i64 = 0
         done: i64 = 0
         top: i64 = 0
-        kept: i64 = stop + 0
-        if k <= INSERT:
-            kept = p0 + 0
-            first: i64 = p0
-            while first < stop:
-                until = min(first + BLOCKS * BLOCK, stop)
-                blocks = (until - first) // BLOCK
-                for c in range(0, blocks):
-                    least: i64 = 9223372036854775807
-                    for e in range(0, BLOCK):
-                        p = first + c * BLOCK + e
-                        KEYED
-                        least = min(least, key)
-                    near[c] = least
-                if f == 0 and blocks >= k:
-                    for c in range(0, blocks):  # novector
-                        y = near[c]
-                        if f < k or y < w[f - 1]:
-                            g: i64 = min(f, k - 1)
-                            while g > 0 and w[g - 1] > y:
-                                w[g] = w[g - 1]
-                                g -= 1
-                            w[g] = y
-                            f = min(f + 1, k)
-                    limit = min(limit, w[k - 1])
-                    f = 0
-                for c in range(0, blocks + 1):
-                    here: i64 = 1
-                    if c < blocks:
-                        here = i64(near[c] <= limit)
-                    if here > 0:
-                        for p in range(first + c * BLOCK, min(first + c * BLOCK + BLOCK, until)):  # novector
-                            KEYED
-                            if key <= limit:
-                                PUT
-                                MOVED
-                                f += i64(f < k)
-                                if f == k:
-                                    r = k - 1
-                                    limit = max(KEY_AT_RANK, LEAST + 1) - 1
-                first = until
-        c0: i64 = p0
-        while c0 < kept:
-            until = min(c0 + BLOCK, kept)
-            here: i64 = 1
-            if limit < 9223372036854775807 and c0 + BLOCK <= kept:
-                here = 0
-                for e in range(0, BLOCK):
-                    p = c0 + e
+        again: i64 = 1
+        while again == 1:
+            f = 0
+            c0: i64 = p1 if free >= k and of_fill == LEAST else p0
+            while c0 < p1:
+                hits: i64 = 0 - 1
+                if c0 + LANES > p1:
+                    hits = 0
+                    for p in range(c0, p1):  # novector
+                        x = B[p]
+                        before = x < last if flip == 0 else not (x <= last)
+                        hits = hits | (i64(bounded == 0 or before) << (p - c0))
+                elif bounded == 1:
+                    x = vload(B, c0, LANES)
+                    if flip == 0:
+                        hits = bits(x < broadcast(last, LANES))
+                    else:
+                        hits = bits(not (x <= broadcast(last, LANES)))
+                while hits != 0:
+                    p = c0 + ctz(hits)
+                    hits = hits & (hits - 1)
                     KEYED
-                    here += i64(key <= limit)
-            if here > 0:
-                for p in range(c0, until):  # novector
-                    KEYED
-                    PUT
-                    f += i64(key <= limit)
-                    if f + 1 == room:
-                        ends[0] = f
-                        begin = 0
-                        done = 0
-                        top = 0
+                    if key <= limit:
+                        PUT
+                        full: i64 = 0
                         r = k - 1
-                        SELECT
-                        limit = max(KEY_AT_RANK, LEAST + 1) - 1
-                        f = k
-            c0 = until
+                        if k <= INSERT:
+                            MOVED
+                            f += i64(f < k)
+                            full = i64(f == k)
+                        else:
+                            f += 1
+                            if f + 1 == room:
+                                ends[0] = f
+                                begin = 0
+                                done = 0
+                                top = 0
+                                SELECT
+                                f = k
+                                full = 1
+                        if full == 1:
+                            limit = max(KEY_AT_RANK, LEAST + 1) - 1
+                            last = B[p0 + PLACE_AT_RANK]
+                            bounded = i64(last == last)
+                c0 += LANES
+            again = sampled * i64(f < k)
+            sampled = 0
+            last = fill_value
+            bounded = i64(free >= k and fill_value == fill_value)
         begin = 0
         done = f if k <= INSERT else 0
         top = 0
@@ -176,11 +175,15 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
 """
 
 _RANKS = """
-def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fill: K[const], ranks: i64[const],
-                 places: i64[mut], found: i64[mut], m: i64, step: i64, n: i64, flip: i64, room: i64):
+def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B: T[const], fill: K[const],
+                 filled: T[const], ranks: i64[const],
+                 places: i64[mut], found: i64[mut], nans: i64[mut], m: i64, step: i64, n: i64, flip: i64, room: i64):
     SPACE
     ends: i64[STACK] = empty
-    near: i64[SAMPLE] = empty
+    sample: T[LARGE] = empty
+    near: T[LARGE] = empty
+    sample_keys: i64[SAMPLE] = empty
+    near_keys: i64[SAMPLE] = empty
     FILL_KEY
     for i in range(lo, hi):
         seed: u64 = u64(88172645463325252)
@@ -190,13 +193,21 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
         stored = p1 - p0
         less: i64 = 0
         equal: i64 = 0
+        nan: i64 = 0
+        if free > 0 or OF_FLOATS:
+            for p in range(p0, p1):
+                x = B[p]
+                less += i64(x < fill_value)
+                equal += i64(x <= fill_value)
+                nan += IS_NAN
+        if fill_value != fill_value:
+            less = stored - nan
+            equal = stored + 0
+        equal -= less
+        nans[i] = nan
         if free == 0:
             less = stored + 0
-        else:
-            for p in range(p0, p1):
-                KEYED
-                less += i64(key < of_fill)
-                equal += i64(key == of_fill)
+            equal = 0
         fresh: i64 = 1
         f: i64 = 0
         base: i64 = 0
@@ -243,28 +254,72 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
                 wanted = rank if rank < less else rank - free
                 if fresh == 1 or wanted < base or wanted >= base + f:
                     fresh = 0
-                    for p in range(p0, p1):
-                        KEYED
-                        WRITTEN
                     f = stored + 0
                     base = 0
                     narrowed: i64 = 0
-                    more: i64 = i64(f > LONG)
+                    sampling: i64 = i64(f > LONG)
+                    drawn: i64 = LARGE if f > 4 * LONG else SAMPLE
+                    if sampling == 1:
+                        SAMPLED
+                    t: i64 = wanted * drawn // stored
+                    reach: i64 = ASIDE_OF_T
+                    while sampling == 1:
+                        from_below = i64(t < reach)
+                        to_above = i64(t + reach >= drawn)
+                        smallest = T(T_LEAST) if from_below == 1 else near[max(t - reach, 0)]
+                        largest = T(T_MOST) if to_above == 1 else near[min(t + reach, drawn - 1)]
+                        below: i64 = 0
+                        if from_below + to_above == 0:
+                            for p in range(p0, p1):
+                                below += i64(B[p] < smallest)
+                        f = 0
+                        c0: i64 = p0
+                        while c0 < p1:
+                            hits: i64 = 0 - 1
+                            if c0 + LANES <= p1:
+                                here = vload(B, c0, LANES)
+                                beside = here < broadcast(smallest, LANES) or here > broadcast(largest, LANES)
+                                hits = bits(not beside)
+                            else:
+                                hits = 0
+                                for p in range(c0, p1):  # novector
+                                    hits = hits | (i64(not (B[p] < smallest or B[p] > largest)) << (p - c0))
+                            while hits != 0:
+                                p = c0 + ctz(hits)
+                                hits = hits & (hits - 1)
+                                KEYED
+                                PUT
+                                f += i64(to_above == 1 or B[p] == B[p])
+                            c0 += LANES
+                        base = stored - f if to_above == 1 else below
+                        narrowed = i64(wanted >= base and wanted < base + f)
+                        sampling = 1 - narrowed
+                        reach *= 2
+                    if narrowed == 0:
+                        for p in range(p0, p1):
+                            KEYED
+                            WRITTEN
+                    more: i64 = narrowed * i64(f > AGAIN and f < stored)
                     while more == 1:
-                        for s in range(0, SAMPLE):
-                            y = w[s * f // SAMPLE]
-                            g: i64 = s + 0
-                            while g > 0 and near[g - 1] > y:
-                                near[g] = near[g - 1]
-                                g -= 1
-                            near[g] = y
-                        t = (wanted - base) * SAMPLE // f
+                        drawn = SAMPLE
+                        for s in range(0, drawn):
+                            sample_keys[s] = w[s * f // drawn]
+                        for s in range(0, drawn):
+                            y = sample_keys[s]
+                            g: i64 = 0
+                            for s1 in range(0, s):
+                                g += i64(sample_keys[s1] <= y)
+                            for s1 in range(s + 1, drawn):
+                                g += i64(sample_keys[s1] < y)
+                            near_keys[g] = y
+                        t = (wanted - base) * drawn // f
+                        aside = ASIDE_OF_T
                         smallest: i64 = LEAST
                         largest: i64 = 9223372036854775807
-                        if t >= ASIDE:
-                            smallest = near[t - ASIDE]
-                        if t + ASIDE < SAMPLE:
-                            largest = near[t + ASIDE]
+                        if t >= aside:
+                            smallest = near_keys[t - aside]
+                        if t + aside < drawn:
+                            largest = near_keys[t + aside]
                         below: i64 = 0
                         inside: i64 = 0
                         for x1 in range(0, f):
@@ -277,20 +332,13 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
                         else:
                             kept: i64 = 0
                             span = u64(largest - smallest)
-                            if narrowed == 0:
-                                for x1 in range(0, f):
-                                    y1 = w[x1]
-                                    KEPT_FIRST
-                                    kept += i64(u64(y1 - smallest) <= span)
-                            else:
-                                for x1 in range(0, f):
-                                    y1 = w[x1]
-                                    KEPT
-                                    kept += i64(u64(y1 - smallest) <= span)
-                            narrowed = 1
+                            for x1 in range(0, f):
+                                y1 = w[x1]
+                                KEPT
+                                kept += i64(u64(y1 - smallest) <= span)
                             base += below
                             f = inside + 0
-                            more = i64(f > LONG)
+                            more = i64(f > AGAIN)
                     if narrowed == 0:
                         PLACES
                     begin = 0
@@ -305,7 +353,8 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fi
 """
 
 _ORDER = """
-def select_order(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], fill: K[const], ranks: i64[const],
+def select_order(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B: T[const], fill: K[const],
+                 filled: T[const], ranks: i64[const],
                  order: i64[mut], m: i64, n: i64, flip: i64, room: i64):
     SPACE
     ends: i64[STACK] = empty
@@ -357,6 +406,22 @@ bits = i64(A[p])
 size = bits & MAX
 key = (INF + 1 if size > INF else (0 if size == 0 else bits ^ ((bits >> 63) & MAX))) ^ flip
 """
+_SAMPLED = """
+for s in range(0, drawn):
+    sample[s] = SAMPLE_S
+for s in range(0, drawn):
+    y = sample[s]
+    g: i64 = 0
+    for s1 in range(0, s):
+        g += i64(sample[s1] <= y)
+    for s1 in range(s + 1, drawn):
+        g += i64(sample[s1] < y)
+    near[g] = y
+"""
+"""near = a sample of a row's elements in ascending order, NaN as infinity: each to its rank, without branches."""
+_FILL = "fill_value = filled[0]\n"
+_ASIDE = "1 + i64(sqrt(f64(t * (drawn - t)) / f64(drawn)) * ASIDE)"
+"""How far from place t of a sample a rank is looked for: less at the ends, where it is known better."""
 _EXPONENT = {"f16": 5, "bf16": 8, "f32": 8, "f64": 11}
 
 
@@ -391,9 +456,19 @@ def order_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, 
 
 def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
     wide = long or itemsize(scalar) == 8
-    text = inlined(text, {"SELECT": SELECT, **(WIDE if wide else NARROW)})
-    text = inlined(text, {"FILL_KEY": _key(scalar, "fill[0]", "of_fill", "fill_"), "KEYED": _key(scalar, "A[p]")})
+    of_floats = scalar in FLOATS
+    element = "B[p0 + s * (p1 - p0) // drawn]"
+    text = inlined(text, {"SELECT": SELECT, **(WIDE if wide else NARROW), "SAMPLED": _SAMPLED})
+    text = inlined(
+        text, {"FILL_KEY": _FILL + _key(scalar, "fill[0]", "of_fill", "fill_"), "KEYED": _key(scalar, "A[p]")}
+    )
     names = {
+        "ASIDE_OF_T": _ASIDE,
+        "SAMPLE_S": f"({element} if {element} == {element} else T(inf))" if of_floats else element,
+        "T_LEAST": "(0.0 - inf)" if of_floats else _literal(int_range(key_type(scalar))[0]),
+        "T_MOST": "inf" if of_floats else _literal(int_range(key_type(scalar))[1]),
+        "IS_NAN": "i64(x != x)" if of_floats else "0",
+        "OF_FLOATS": "True" if of_floats else "False",
         "KEY_AT_RANK": "w[r]" if wide else "(w[r] >> 32)",
         "PLACE_AT_RANK": "v[r]" if wide else "(w[r] & 4294967295)",
         "COORDINATE": "at - p0" if dense else "i64(crd[at])",
@@ -403,17 +478,23 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
         "FREE": "n * 0" if dense or missing else "n - (p1 - p0)",
         "LEAST": "(0 - 9223372036854775807 - 1)",
         "STACK": str(STACK),
-        "BLOCKS": str(tuning.SELECTION_BLOCKS),
-        "BLOCK": str(tuning.SELECTION_BLOCK),
+        "LANES": str(tuning.SELECTION_LANES),
         "SORTED": str(tuning.SELECTION_SORTED),
         "INSERT": str(tuning.SELECTION_INSERTED),
         "SAMPLE": str(tuning.SELECTION_SAMPLE),
+        "LARGE": str(tuning.SELECTION_LARGE_SAMPLE),
         "ASIDE": str(tuning.SELECTION_ASIDE),
         "LONG": str(tuning.SELECTION_SAMPLED),
+        "AGAIN": str(tuning.SELECTION_SAMPLED // 4),
     }
     for name, new in names.items():
         text = text.replace(name, new)
-    return parse(text, K=key_type(scalar), P=index, C=crd)
+    return parse(text, K=key_type(scalar), P=index, C=crd, T=scalar if of_floats else key_type(scalar))
+
+
+def _literal(value: int) -> str:
+    """An integer as text: the least i64 is no literal."""
+    return f"({value})" if value > -(1 << 63) else "(0 - 9223372036854775807 - 1)"
 
 
 def _key(scalar: str, element: str, key: str = "key", prefix: str = "") -> str:

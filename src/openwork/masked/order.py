@@ -212,7 +212,7 @@ def lower_median(m: MaskedTensor, axis: int, keepdims: bool = False) -> tuple[Ma
     d = axes_of(axis, m.ndim)[0]
     number = to_numpy(counts(m._tensor._storage, (d,))).reshape(-1)
     rows, _ = rows_of(_sparse(m), d, True)
-    places, found = rows.at(np.where(number > 0, (number - 1) // 2, -1)[:, None])
+    places, found, _ = rows.at(np.where(number > 0, (number - 1) // 2, -1)[:, None])
     bits = as_array((number > 0).reshape(_kept(m, (d,), keepdims)), like=m.values)
     parts = (rows.gathered(found), as_array(np.maximum(places, 0), like=m.values))
     values, indices = (strided_tensor(x.reshape(bits.shape), bits) for x in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from string import ascii_letters
@@ -66,8 +67,9 @@ class Rows:
             self._run("first", [places, found, k, self.n, -int(descending), room])
         return places, found
 
-    def at(self, ranks: Any) -> tuple[Ints, Ints]:
-        """Coordinates and positions of the elements at ranks of the rows in ascending order, NaN the largest.
+    def at(self, ranks: Any) -> tuple[Ints, Ints, Ints]:
+        """Coordinates and positions of the elements at ranks of the rows in ascending order, NaN the largest; and how
+        many elements of each row are NaN.
 
         ranks : (m,), the same for all rows, or (rows, m); negative for none
         Cost: O(nse * distinct ranks), and O(log of ranks) of it is usual.
@@ -77,13 +79,15 @@ class Rows:
         ascending = np.ascontiguousarray(np.take_along_axis(ranks, by, -1))
         m = ranks.shape[-1]
         places, found = (np.empty((self.count, m), np.int64) for _ in range(2))
-        if m:
-            step = m if ranks.ndim == 2 else 0
-            self._run("ranks", [ascending, places, found, m, step, self.n, 0, self._longest() + 1])
+        nans = np.zeros(self.count, np.int64)
+        step = m if ranks.ndim == 2 else 0
+        self._run("ranks", [ascending, places, found, nans, m, step, self.n, 0, self._longest() + 1])
+        if self.fill != self.fill and self.pos is not None:
+            nans += self.n - (self.pos[1:] - self.pos[:-1])
         if (by[..., 1:] > by[..., :-1]).all():
-            return places, found
+            return places, found, nans
         back = np.broadcast_to(np.argsort(by, axis=-1), places.shape)
-        return np.take_along_axis(places, back, -1), np.take_along_axis(found, back, -1)
+        return np.take_along_axis(places, back, -1), np.take_along_axis(found, back, -1), nans
 
     def order(self, descending: bool, ranks: Any = ()) -> Ints:
         """Each row's positions in the order of its elements; with ranks, only these elements are in their places."""
@@ -111,13 +115,6 @@ class Rows:
         out = self.values.index_select(0, at).reshape(found.shape)
         return torch.where(torch.from_numpy(absent), out.new_full((), self.fill), out) if absent.any() else out
 
-    def any_nan(self) -> bool:
-        """Whether an element is NaN."""
-        if self.fill != self.fill:
-            return True
-        values = self.values if not is_torch(self.values) else bare(self.values)
-        return bool(length(values)) and bool((largest := values.max()) != largest)
-
     def _longest(self) -> int:
         if self.pos is None:
             return self.n
@@ -134,7 +131,7 @@ class Rows:
         pos, crd = (nothing if x is None else x for x in (self.pos, self.crd))
         long = self._longest() >= 1 << 32
         kernel = _kernel(kind, scalar, scalar_of(pos), scalar_of(crd), dense, self.missing, long)
-        words = kernel.pack([pos, crd, values, fill, *arguments])
+        words = kernel.pack([pos, crd, values, values, fill, fill, *arguments])
         pool.parallel(kernel, words, self._bounds(tuning.SELECTION_PARTS * pool.get_num_threads()), length(values))
 
     def _bounds(self, parts: int) -> list[int]:
@@ -153,7 +150,7 @@ def rows_of(t: Tensor, axis: int, missing: bool = False) -> tuple[Rows, list[int
     order = [*(d for d in range(t.ndim) if d != axis), axis]
     on_host(t._storage, "selection")
     moved = t.transpose(order)
-    n, count = t.shape[axis], int(np.prod([t.shape[d] for d in order[:-1]], dtype=np.int64))
+    n, count = t.shape[axis], math.prod(t.shape[d] for d in order[:-1])
     if t.format.is_dense:
         values = flat(moved.asformat(parse("dense", t.ndim))._storage.values)
         return Rows(values, None, None, count, n, t.fill_value, missing), order

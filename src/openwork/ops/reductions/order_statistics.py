@@ -131,9 +131,11 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
     )
     if n:
         rows, _ = rows_of(comparable_operand(flat, -1, "median")[0], flat.ndim - 1)
-        has_nan = rows.any_nan()
-        ranks = [(n - 1) // 2, n // 2][: 2 - n % 2] + [n - 1] * has_nan
-        elements = rows.gathered(rows.at(ranks)[1]).reshape(*flat.shape[:-1], len(ranks))
+        ranks = [(n - 1) // 2, n // 2][: 2 - n % 2]
+        _, found, nans = rows.at(ranks)
+        if has_nan := bool(nans.any()):
+            found = np.concatenate([found, rows.at([n - 1])[1]], axis=1)
+        elements = rows.gathered(found).reshape(*flat.shape[:-1], found.shape[1])
         low, high, largest = (Tensor._from_dense(elements[..., k]) for k in (0, 1 - n % 2, -1))
         medians = low if n % 2 else (low + high) / 2
         if has_nan:

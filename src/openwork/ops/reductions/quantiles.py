@@ -28,7 +28,6 @@ from ..manipulation.shaping import expand_dims, moveaxis, permute_dims, reshape
 from ..selection import Rows, rows_of
 from ..stored_fibres import reduced_fibres
 from .by_ranges import keeps_ranges, parts_of
-from .statistics import count_nonzero
 
 __all__ = ["nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
@@ -135,15 +134,13 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
     if not n:
         return _all_nan(flat, len(flat_q))
     rows, _ = rows_of(flat, flat.ndim - 1)
-    has_nan = floating and rows.any_nan()
     counts: Any = n
-    if skip and has_nan:
-        counts = n - to_numpy(count_nonzero(isnan(flat), axis=-1).to_dense(), detach=True)[..., None]
+    if skip and floating:
+        counts = n - rows.at([])[2].reshape(*flat.shape[:-1], 1)
     low, high, weight = _positions(method, np.asarray(counts, flat_q.dtype), flat_q)
     shape, m = (*flat.shape[:-1], len(flat_q)), len(flat_q)
     ranks = [low, high] if np.any(weight) else [low]
-    ranks += [np.full(1, n - 1)] if has_nan and not skip else []
-    elements = _elements(rows, ranks, flat.shape[:-1])
+    elements, nans = _elements(rows, ranks, flat.shape[:-1])
     between = elements[..., :m]
     if np.any(weight):
         weight = np.ascontiguousarray(np.broadcast_to(weight, shape))
@@ -154,8 +151,8 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
         if not np.all(counts):
             warn("All-NaN slice encountered", RuntimeWarning)
         return out.asformat("dense")
-    if has_nan:
-        out = where(isnan(Tensor._from_dense(elements[..., -1:])), float("nan"), out)
+    if nans.any():
+        out = where(as_array(nans > 0, like=flat.values), float("nan"), out)
     return out.asformat("dense")
 
 
@@ -172,14 +169,15 @@ def _between(first: Any, second: Any, weight: Any, method: str) -> Any:
     return where(weight > 0, between, first)
 
 
-def _elements(rows: Rows, ranks: Sequence[Places], shape: tuple[int, ...]) -> Any:
-    """The elements at ranks of the rows along a last dimension, the rows in a shape: a dense array."""
+def _elements(rows: Rows, ranks: Sequence[Places], shape: tuple[int, ...]) -> tuple[Any, np.ndarray[Any, Any]]:
+    """The elements at ranks of the rows along a last dimension, the rows in a shape, a dense array; and how many are
+    NaN, in the same shape and an extent of 1."""
     parts = [np.asarray(r) for r in ranks]
     m = sum(r.shape[-1] for r in parts)
     if any(r.ndim > 1 for r in parts):
         parts = [np.broadcast_to(r, (*shape, r.shape[-1])).reshape(rows.count, r.shape[-1]) for r in parts]
-    found = rows.at(np.concatenate(parts, axis=-1).astype(np.int64))[1]
-    return rows.gathered(found).reshape(*shape, m)
+    _, found, nans = rows.at(np.concatenate(parts, axis=-1).astype(np.int64))
+    return rows.gathered(found).reshape(*shape, m), nans.reshape(*shape, 1)
 
 
 def _all_nan(flat: Tensor, count: int) -> Tensor:

@@ -132,7 +132,7 @@ def _at_ranks(t: Tensor, dim: int, ranks: Any) -> list[torch.Tensor]:
     """
     t, d = ordering.comparable_operand(t, dim, "kthvalue")
     rows, order = rows_of(t, d)
-    places, found = rows.at(ranks)
+    places, found, _ = rows.at(ranks)
     shape = (*(t.shape[a] for a in order[:-1]), places.shape[-1])
     pair = (rows.gathered(found), torch.from_numpy(places))
     return [x.reshape(shape).movedim(-1, d) for x in pair]
