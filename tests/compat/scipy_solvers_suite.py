@@ -1,6 +1,7 @@
-"""SciPy's own tests of its direct solvers, from the installed SciPy, over those of `openwork.linalg`.
+"""SciPy's own tests of its direct solvers, from the installed SciPy, over those of `openwork.compat.scipy_sparse`.
 
-`spsolve`, `splu`, `spilu`, `factorized` and `spsolve_triangular` of test_linsolve.py are ours, matrices stay SciPy's.
+`spsolve`, `splu`, `spilu`, `factorized` and `spsolve_triangular` of test_linsolve.py are those of `openwork.linalg` with
+SciPy's errors and rules of casting; matrices stay SciPy's.
 `python tests/compat/scipy_solvers_suite.py` runs them and writes the table of docs/compatibility.md.
 """
 
@@ -16,7 +17,10 @@ import suites
 from suites import Outcomes, counts, unexpected
 
 SOURCE = Path(scipy.__file__).parent / "sparse" / "linalg" / "_dsolve" / "tests" / "test_linsolve.py"
-OURS = "from openwork.linalg import factorized, spilu, splu, spsolve, spsolve_triangular\n"
+OURS = (
+    "from openwork.compat.scipy_sparse.linalg import (\n"
+    "    SuperLU, factorized, spilu, splu, spsolve, spsolve_triangular)\n"
+)
 LEFT_OUT = {
     "TestGstrsErrors, test_is_sptriangular_and_spbandwidth": "private functions of SciPy's",
 }

@@ -27,7 +27,7 @@ LEFT_OUT = {
     "test_64bit": "test_base once more, with private functions of SciPy's replaced",
     "test_sparsetools, test_sputils, test_spfuncs": "private functions of SciPy's",
     "csgraph/test_pydata_sparse, linalg/test_pydata_sparse": "arrays of pydata/sparse given to SciPy",
-    "linalg": "solvers, which take Tensors (see below) and are SciPy's",
+    "linalg": "solvers: direct ones have a table of their own below, others are SciPy's and take Tensors",
     "long doubles, where a test has a list of dtypes": "openwork has none; where they are cases of their own, they fail",
 }
 """The files of scipy.sparse that are not run, with the reason; of those that are run, every test is."""

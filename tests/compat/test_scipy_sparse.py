@@ -149,6 +149,23 @@ def test_linalg(name):
     np.testing.assert_allclose(*(x[0] if isinstance(x, tuple) else x for x in (got, want)), rtol=1e-4)
 
 
+def test_direct_solvers_are_ours():
+    m = np.kron(np.eye(500), A @ A.T + 9 * np.eye(4))
+    x, b = sp.csr_array(m), np.arange(2000.0)
+    assert sp.linalg.factorized(x).__self__._factors.kind == "cholesky"
+    np.testing.assert_allclose(sp.linalg.factorized(x)(b), theirs.linalg.spsolve(x.to_scipy(), b))
+    sides = sp.linalg.spsolve(x, sp.csc_array(np.eye(2000)[:, :3]))
+    assert type(sides) is sp.csr_array
+    np.testing.assert_allclose(sides.toarray(), np.linalg.inv(m)[:, :3], atol=1e-12)
+    lu = sp.linalg.splu(sp.csc_array(m[:8, :8]))
+    assert type(lu.L) is type(lu.U) is sp.csc_array
+    np.testing.assert_allclose((lu.L @ lu.U).toarray()[lu.perm_r][:, lu.perm_c], m[:8, :8], atol=1e-12)
+    with pytest.raises(TypeError, match="Cannot cast array data"):
+        lu.solve(1j * np.ones(8))
+    with pytest.raises(RuntimeError, match="singular"):
+        sp.linalg.factorized(0 * x)
+
+
 def test_linalg_of_matrices_and_graphs():
     m = A @ A.T + np.diag([1.0, 2, 3, 4])
     x = sp.csc_array(m)

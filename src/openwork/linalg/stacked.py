@@ -187,8 +187,9 @@ def solve_each(solvers: Sequence[Callable[[Any], Any]], batch: tuple[int, ...], 
             try:
                 x = solver(columns)
             except np.linalg.LinAlgError as error:
-                of = f"matrix {number} of the stack {batch}: " if batch else ""
-                raise np.linalg.LinAlgError(f"{of}{error}") from error
+                if not batch:
+                    raise
+                raise np.linalg.LinAlgError(f"matrix {number} of the stack {batch}: {error}") from error
             out[items] = np.moveaxis(x.reshape(n, len(items), k), 1, 0)
     out = out.reshape(*shape, n, k)
     return out[..., 0] if vector else out

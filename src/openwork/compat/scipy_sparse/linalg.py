@@ -1,4 +1,4 @@
-"""`scipy.sparse.linalg` over arrays of ours: solvers that multiply run our kernels, direct ones take the buffers."""
+"""`scipy.sparse.linalg` over arrays of ours: solvers that multiply run our kernels, direct ones compute our factors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import scipy.sparse.linalg as scipys
 
 from ...namespaces import listing
+from . import direct
 from .array import Array
 from .module import bridged, names
 
@@ -41,7 +42,7 @@ __all__ = names(scipys)
 __dir__ = listing(__name__, __all__)
 
 for _name in __all__:
-    _found = getattr(scipys, _name)
+    _found = getattr(direct, _name, None) or getattr(scipys, _name)
     if callable(_found) and not isinstance(_found, type):
         _found = _over_products(_found) if _multiplies(_found) else bridged(_found)
     globals()[_name] = _found
