@@ -16,7 +16,7 @@ for v in range(0, m):
     walk[v] = v
 for s in range(0, m):
     seed = (seed * 1103515245 + 12345) & 2147483647
-    r = s + ((seed >> 8) % (m - s))
+    r = s + ((seed >> 8) % min(m - s, 64))
     v = i64(walk[r])
     walk[r] = walk[s]
     walk[s] = v
@@ -38,6 +38,8 @@ for v in range(0, m):
         coarse[vo + u] = count
         count += 1
 """
+
+"""Vertices are visited in a random order of near ones, so that what they touch is in the cache."""
 
 _COARSEN = """
 nv = vo + m
