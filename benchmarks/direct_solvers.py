@@ -32,6 +32,8 @@ DATA = Path(os.environ.get("OPENWORK_DATA", Path(__file__).resolve().parents[2] 
 SUPERLU = 2e7
 """Elements of our factor from which a real matrix is not given to SuperLU, which takes minutes."""
 Steps = dict[str, Callable[[], Any]]
+Kept = Callable[[str, Callable[[], Any]], Any]
+"""A name and what measures -> the result, kept in a file so that a run that was cut off goes on."""
 
 
 def laplacian(*extents: int) -> Any:
@@ -54,6 +56,10 @@ EXPONENTS = {"2-D Laplacian": (None, 1.5), "3-D Laplacian": (4 / 3, 2.0), "3-D e
 PATIENCE = 40.0
 """Seconds above which a solver is left out, as its time at the size before predicts."""
 COMPARED = ("openwork, cholesky", "MKL PARDISO, SPD")
+BY_DISSECTION = "openwork, cholesky by nd"
+"""Of grids of two dimensions, whose order is minimum degree by default."""
+SEVERAL_THREADS = 2e5
+"""Rows from which problems of three dimensions are measured on one thread alone."""
 ALONE = 5e4
 """Rows from which solvers run one after the other, once, so that the memory holds one of them."""
 
@@ -126,6 +132,7 @@ def mumps(A: Any) -> Steps:
 SYMMETRIC = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
 SOLVERS: dict[str, Callable[[Any], Steps]] = {
     "openwork, cholesky": lambda A: ours(A, "cholesky", "auto"),
+    BY_DISSECTION: lambda A: ours(A, "cholesky", "nd"),
     "openwork, ldl": lambda A: ours(A, "ldl", "auto"),
     "openwork, lu": lambda A: ours(A, "lu", "auto"),
     "MKL PARDISO, SPD": pardiso,
@@ -150,7 +157,7 @@ def measure(problem: str, extents: tuple[int, ...], names: list[str], rounds: in
         except Exception:  # a peer that is not installed, or does not load
             continue
     best: dict[str, dict[str, float]] = {name: {} for name in steps}
-    size: Any = None
+    size: dict[str, Any] = {}
     clock = time.process_time if os.environ["OPENWORK_NUM_THREADS"] == "1" else time.perf_counter
     alone = A.shape[0] > ALONE
     for turn in range(1 if alone else rounds):
@@ -165,7 +172,7 @@ def measure(problem: str, extents: tuple[int, ...], names: list[str], rounds: in
                 seconds = clock() - begin
                 best[name][step] = min(seconds, best[name].get(step, np.inf))
             if "size" in calls:
-                size = calls["size"]()
+                size[name] = calls["size"]()
             if alone:
                 calls.get("free", int)()
                 del steps[name], calls
@@ -183,7 +190,7 @@ def measured(problem: str, extents: tuple[int, ...], names: list[str], threads: 
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def tables(threads: list[int], rounds: int, longest: float) -> Iterator[tuple[str, list[list[str]]]]:
+def tables(threads: list[int], rounds: int, longest: float, kept: Kept) -> Iterator[tuple[str, list[list[str]]]]:
     """The table of each number of threads, and that of growth.
 
     longest : seconds above which those that are COMPARED at all sizes are left out
@@ -195,16 +202,19 @@ def tables(threads: list[int], rounds: int, longest: float) -> Iterator[tuple[st
         for problem, cases in PROBLEMS.items():
             before: dict[str, tuple[float, float]] = {}
             for extents in cases:
-                rows = np.prod(extents) * (3 if "elastic" in problem else 1)
+                rows = float(np.prod(extents) * (3 if "elastic" in problem else 1))
+                if count > 1 and rows > SEVERAL_THREADS and "3-D" in problem:
+                    continue
                 names = [
                     name for name in SOLVERS
-                    if name not in before
+                    if (name != BY_DISSECTION or "2-D" in problem) and (name not in before
                     or before[name][1] * (rows / before[name][0]) ** (EXPONENTS[problem][1])
-                    < (longest if name in COMPARED else PATIENCE)
+                    < (longest if name in (*COMPARED, BY_DISSECTION) else PATIENCE))
                 ]  # fmt: skip
                 if not {*names} & {*COMPARED}:
                     continue
-                found = measured(problem, extents, names, count, rounds)
+                key = f"{problem} {extents} on {count}"
+                found = kept(key, lambda p=problem, e=extents, n=names, c=count: measured(p, e, n, c, rounds))
                 if found is None:
                     print(f"{problem} {extents}: ended", file=sys.stderr)
                     continue
@@ -220,19 +230,19 @@ def tables(threads: list[int], rounds: int, longest: float) -> Iterator[tuple[st
                     elif line[0] not in names:
                         before[line[0]] = found["rows"], np.inf
                     line.append(cell)
-                if found["size"] and count == threads[0]:
-                    grown.append([problem, *growth(problem, found)])
-                print(problem, extents, count, found["seconds"], file=sys.stderr, flush=True)
+                if count == threads[0]:
+                    grown += [[problem, *growth(problem, found, n)] for n in (COMPARED[0], BY_DISSECTION) if n in names]
+                print(key, found["seconds"], file=sys.stderr, flush=True)
         yield f"{count} thread{'s' * (count > 1)}", [line for line in table if len(line) == 1 or set(line[1:]) != {"-"}]
     yield "growth", grown
 
 
-def growth(problem: str, found: Any) -> list[str]:
+def growth(problem: str, found: Any, name: str) -> list[str]:
     """The cells of a row of growth."""
-    n, (nse, flops, method) = float(found["rows"]), found["size"]
+    n, (nse, flops, method) = float(found["rows"]), found["size"][name]
     power, work = EXPONENTS[problem]
     expected = n * np.log2(n) if power is None else n**power
-    seconds = found["seconds"]["openwork, cholesky"]
+    seconds = found["seconds"][name]
     again = f"{seconds['again']:.3g}" if "again" in seconds else f"{seconds['first']:.3g} with the order"
     return [f"{n:,.0f}", method, f"{nse:.3g}", f"{nse / expected:.2f}", f"{flops:.3g}", f"{flops / n**work:.1f}",
             again]  # fmt: skip
@@ -294,7 +304,22 @@ def attempt(A: Any, kind: str) -> tuple[str, Any]:
     return f"{F.kind} {1e3 * seconds:.0f} ms, {backward_error(A, x, b):.0e}", F
 
 
-def real(part: str = "") -> Iterator[list[str]]:
+def solved(A: Any) -> tuple[bool, list[str], str, list[str], str]:
+    """Whether a matrix is Hermitian, our kinds for it, and what comes of "auto", of these and of SuperLU."""
+    hermitian = bool(abs(A - A.conj().T).max() == 0)
+    kinds = ["ldl"] if hermitian else ["lu"]
+    if hermitian and (A.diagonal().real > 0).all():
+        kinds.insert(0, "cholesky")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own, factors = zip(*(attempt(A, kind) for kind in kinds), strict=True)
+        large = any(F is not None and F.nse > SUPERLU for F in factors)
+        auto = attempt(A, "auto")[0]
+        superlu = "not tried" if large else attempt(A, "superlu")[0]
+    return hermitian, kinds, auto, list(own), superlu
+
+
+def real(kept: Kept, part: str = "") -> Iterator[list[str]]:
     """The rows of the table of real matrices; last, those that all refuse, with the reasons of ours."""
     yield ["matrix", "rows", "elements", "Hermitian", "auto", "own kinds", "SuperLU"]
     refused: dict[str, list[str]] = {}
@@ -302,23 +327,13 @@ def real(part: str = "") -> Iterator[list[str]]:
         for scalar in ("float64", "complex128"):
             attempt(laplacian(6, 6).astype(scalar), kind)
     for name, A in squares(part):
-        hermitian = abs(A - A.conj().T).max() == 0
-        kinds = ["ldl"] if hermitian else ["lu"]
-        if hermitian and (A.diagonal().real > 0).all():
-            kinds.insert(0, "cholesky")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            own, factors = zip(*(attempt(A, kind) for kind in kinds), strict=True)
-            large = any(F is not None and F.nse > SUPERLU for F in factors)
-            auto = attempt(A, "auto")[0]
-            superlu = "not tried" if large else attempt(A, "superlu")[0]
+        hermitian, kinds, auto, own, superlu = kept(name, lambda A=A: solved(A))
         print(name, auto, own, superlu, file=sys.stderr, flush=True)
         if all("refused" in cell for cell in (auto, *own, superlu)):
             reason = own[-1].partition("refused: ")[2]
             refused.setdefault(f"{reason} for {kinds[-1]}", []).append(name)
             continue
-        hermitian = "yes" if hermitian else "no"
-        yield [name, f"{A.shape[0]}", f"{A.nnz}", hermitian, auto, "; ".join(own), superlu]
+        yield [name, f"{A.shape[0]}", f"{A.nnz}", "yes" if hermitian else "no", auto, "; ".join(own), superlu]
     for reason, names in refused.items():
         yield [f"\nRefused by all, SuperLU included, {reason}, {len(names)} matrices: {', '.join(names)}."]
 

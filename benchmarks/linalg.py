@@ -2,6 +2,9 @@
 
 python benchmarks/linalg.py [--write] [NAME...]     # all of them, or those by name; --write puts them into the page
 
+What is measured is kept in build/linalg-tables.json until all is done: a run that was cut off goes on where it was, at
+the same commit with the same libraries. --anew forgets it.
+
 NAME: "direct solvers" (with "growth"), "least squares", "real matrices", "assembly", "colouring", "elasticity",
 "several right sides", "preconditioners". --threads 1 2 and --longest SECONDS of one factorisation are of "direct
 solvers", --part TEXT is of names of real matrices. OPENWORK_DATA is the folder of real matrices.
@@ -13,14 +16,18 @@ processor, of one thread, except where the table says that it has two.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import platform
+import subprocess
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +40,68 @@ import scipy.sparse.linalg as scipys
 import openwork as ow
 from openwork import linalg
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "linalg.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, KEPT = ROOT / "docs" / "linalg.md", ROOT / "build" / "linalg-tables.json"
 MATRICES = ("networkit/wave.mtx.gz", "tfdp/whitaker3.mtx.gz", "suitesparse/bcsstk16.mtx.gz",
             "hb_suitesparse/bcsstk09.mtx.gz", "hb_suitesparse/1138_bus.mtx.gz")  # fmt: skip
 """Of the table of preconditioners: graphs' Laplacians plus 1e-3, stiffness matrices, a power network's."""
 ROUNDS = 3
 MOST, SECONDS = 5000, 15.0
 """Iterations and seconds after which a method is given up."""
+
+
+class Results:
+    """What was measured, by names, in a file that is written after each."""
+
+    def __init__(self, anew: bool) -> None:
+        self.run = {"commit": commit(), "on": machine()}
+        held = json.loads(KEPT.read_text()) if KEPT.exists() and not anew else {}
+        if held.get("run") != self.run:
+            held = {"run": self.run, "begun": time.strftime("%Y-%m-%d %H:%M"), "found": {}, "seconds": 0.0}
+        self.held = held
+
+    def __call__(self, name: str, measure: Callable[[], Any]) -> Any:
+        """The result of a measurement, measured once."""
+        if name not in self.held["found"]:
+            begin = time.perf_counter()
+            self.held["found"][name] = measure()
+            self.held["seconds"] += time.perf_counter() - begin
+            KEPT.parent.mkdir(exist_ok=True)
+            part = KEPT.with_suffix(".part")
+            part.write_text(json.dumps(self.held))
+            part.replace(KEPT)
+        return self.held["found"][name]
+
+    def text(self) -> str:
+        """When and where the tables were measured."""
+        minutes = self.held["seconds"] / 60
+        return (
+            f"All tables of this page are of one run of that command, begun {self.held['begun']}, which measured for"
+            f" {minutes:.0f} minutes: {self.run['on']}."
+        )
+
+
+def commit() -> str:
+    """The commit of the working tree, and a mark where files have changed since; the page itself aside."""
+    git = ["git", "-C", str(ROOT)]
+    known = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    changed = [*git, "status", "--porcelain", "--untracked-files=no", ":!docs"]
+    return known + "+" * bool(subprocess.run(changed, capture_output=True, text=True, check=False).stdout)
+
+
+def machine() -> str:
+    """The processor and the versions of what is measured."""
+    cpu = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        cpu = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), cpu)
+    known = []
+    for name in ("numpy", "scipy", "mkl", "qdldl", "python-mumps", "pyamg", "scikit-fem"):
+        try:
+            known.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(known)}"
 
 
 class TooLong(Exception):
@@ -173,18 +235,23 @@ def markdown(table: list[list[str]]) -> str:
 def tables(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """The names and texts of the tables that are asked for."""
     ow.set_num_threads(1)
-    if "direct solvers" in args.names:
-        *parts, growth = direct_solvers.tables(args.threads, args.rounds, args.longest)
-        yield "direct solvers", "\n\n".join(f"{title}:\n\n{markdown(table)}" for title, table in parts)
-        yield "growth", markdown(growth[1])
+    kept = Results(args.anew)
     made: dict[str, Callable[[], list[list[str]]]] = {
         "least squares": direct_solvers.least_squares, "assembly": krylov.assembly, "colouring": krylov.colouring,
         "elasticity": krylov.elasticity, "several right sides": krylov.several, "preconditioners": preconditioned,
-        "real matrices": lambda: list(direct_solvers.real(args.part)),
     }  # fmt: skip
     for name, make in made.items():
         if name in args.names:
-            yield name, markdown(make())
+            yield name, markdown(kept(name, make))
+    if "real matrices" in args.names:
+        yield "real matrices", markdown(list(direct_solvers.real(kept, args.part)))
+    if "direct solvers" in args.names:
+        *parts, growth = direct_solvers.tables(args.threads, args.rounds, args.longest, kept)
+        yield "direct solvers", "\n\n".join(f"{title}:\n\n{markdown(table)}" for title, table in parts)
+        yield "growth", markdown(growth[1])
+    if {*args.names} >= {*NAMES} and not args.part:
+        yield "run", kept.text()
+        KEPT.unlink(missing_ok=True)
 
 
 NAMES = ("direct solvers", "least squares", "assembly", "colouring", "elasticity", "several right sides",
@@ -200,6 +267,7 @@ def main() -> None:
     parser.add_argument("--longest", type=float, default=600.0)
     parser.add_argument("--part", default="")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--anew", action="store_true")
     args = parser.parse_args()
     for name in args.names:
         if name not in NAMES:
