@@ -23,7 +23,17 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWa
 TORCH = getattr(find_spec("torch"), "origin", None) is not None
 """Whether torch is installed: a folder of that name is none."""
 DASK = ("dask",) if find_spec("dask") and find_spec("distributed") else ()
-MODULES = ("", "linalg", "graph", "decomposition", "plot", "masked", "io", *DASK, *(("nn", "torch") if TORCH else ()))
+MODULES = (
+    "",
+    "linalg",
+    "graph",
+    "decomposition",
+    "plot",
+    "masked",
+    "io",
+    *DASK,
+    *(("nn", "torch", "torch.func") if TORCH else ()),
+)
 
 
 def public() -> Iterator[tuple[str, Any]]:

@@ -107,6 +107,13 @@ def test_a_signature_names_its_arguments(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", OWN)
+def test_types_are_shown_without_quotes(module: str) -> None:
+    pytest.importorskip("torch")
+    texts = {name: str(inspect.signature(value)) for name, value in public(import_module(module))}
+    assert [name for name, text in texts.items() if re.search(r"(: |-> )['\"]", text)] == []
+
+
+@pytest.mark.parametrize("module", OWN)
 def test_a_misspelt_keyword_is_named(module: str) -> None:
     pytest.importorskip("torch")
     wrong = []

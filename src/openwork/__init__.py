@@ -48,7 +48,7 @@ from .format import format as format
 from .namespaces import hint as _hint
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
-from .runtime.documentation import document as _document
+from .runtime.documentation import document_all as _document_all
 from .runtime.overrides import overridable, with_hints
 from .storage.buffers import at_first_tensor as _at_first_tensor
 from .tables import GRADIENTS, HOMES, OPERANDS
@@ -111,7 +111,7 @@ __all__ = [
 """What `import *` brings: no name of Python's own."""
 
 
-_document(format)
+_document_all(globals(), ("format", "Format"))
 _gradients.source = lambda: import_module(f"{__name__}.torch.rules").RULES
 
 
@@ -142,8 +142,7 @@ def __getattr__(name: str) -> Any:
         value = overridable(value)
     elif isinstance(value, FunctionType):
         value = with_hints(value)
-    if isinstance(value, FunctionType):
-        _document(value)
+    _document_all({name: value}, (name,))
     globals()[name] = value
     return value
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from .late import late
 
-__all__ = ["Documentation", "document"]
+__all__ = ["Documentation", "TypeText", "document", "unquote_types"]
 
 _compose = late("docstrings", "compose")
 """Loaded with the first docstring that is read."""
@@ -46,6 +47,23 @@ class Documentation(str):
         return str, (self.whole,)
 
 
+class TypeText(str):
+    """A type as the source writes it, which signatures show without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def unquote_types(thing: Any) -> None:
+    """Have `help` show the types in the signature of a function, or of a class's methods, without quotes."""
+    members = [inspect.getattr_static(thing, name) for name in dir(thing)] if inspect.isclass(thing) else [thing]
+    for member in members:
+        function = getattr(member, "__func__", member)  # of a class method
+        if isinstance(function, FunctionType):
+            types = function.__annotations__
+            types.update({name: TypeText(kind) for name, kind in types.items() if isinstance(kind, str)})
+
+
 def _delegated(name: str) -> Callable[..., Any]:
     def method(self: Documentation, *args: Any, **kwargs: Any) -> Any:
         return getattr(self.whole, name)(*args, **kwargs)
@@ -65,6 +83,7 @@ def document(function: Any, result: Callable[[], tuple[str, str] | None] = lambd
 
     result : gives the type and the description of what is returned, where the source does not say
     """
+    unquote_types(function)
     source = function.__doc__
     if source is None or isinstance(source, Documentation):
         return

@@ -215,6 +215,11 @@ _MASKED = {
 }  # fmt: skip
 
 _TORCH = {
+    "func": "A function of torch tensors, Tensors, or trees of them.",
+    "argnums": "The places of the arguments by which the derivative is.",
+    "has_aux": "Whether `func` gives a pair, of which the second is passed on.",
+    "chunk_size": "How many at a time; all at once where it is None.",
+    "randomness": 'What random numbers in a batch are: "error" for a refusal, "same" or "different".',
     "function": "The function that is checked.",
     "inputs": "Its arguments, in a tuple.",
     "grad_outputs": "Gradients of its results; random ones if left out.",

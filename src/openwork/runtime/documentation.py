@@ -33,3 +33,5 @@ def document_all(names: Mapping[str, Any], public: Iterable[str]) -> None:
         value = names.get(name)
         if isinstance(value, FunctionType):
             document(value)
+        elif isinstance(value, type):
+            lazy_docstring.unquote_types(value)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..lazy_docstring import TypeText, unquote_types
 from ..storage.buffers import PLAIN_TENSORS
 from ..storage.recorded import is_recorded, is_transformed
 
@@ -126,11 +127,12 @@ def with_grad(function: F) -> F:
 
     call.__module__ = __name__.partition(".")[0]
     call.plain = function  # type: ignore[attr-defined]
+    unquote_types(function)
     call.__signature__ = with_grad_parameter(signature(function))  # type: ignore[attr-defined]
     return cast("F", call)
 
 
-_GRAD = Parameter("grad", Parameter.KEYWORD_ONLY, default=None, annotation="str | None")
+_GRAD = Parameter("grad", Parameter.KEYWORD_ONLY, default=None, annotation=TypeText("str | None"))
 
 
 def with_grad_parameter(own: Signature) -> Signature:

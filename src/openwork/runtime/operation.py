@@ -19,6 +19,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
 from ..errors import UnsupportedError
+from ..lazy_docstring import unquote_types
 from ..tables import HOMES
 from .result_rules import elementwise_rules, in_words
 
@@ -241,6 +242,7 @@ def operation(
     """Register a function as the operation of its name; see `Operation`."""
 
     def register(function: F) -> F:
+        unquote_types(function)
         operation_name = name or function.__name__
         rules = (shape, dtype, fill)
         if op is not None:

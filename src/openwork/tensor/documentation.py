@@ -11,7 +11,7 @@ from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, TypeVar
 
 from ..late import late
-from ..lazy_docstring import Documentation
+from ..lazy_docstring import Documentation, unquote_types
 from ..runtime.operation import block
 
 __all__ = ["document_class", "of_operation", "one_class"]
@@ -78,6 +78,7 @@ def document_class(cls: type, texts: Mapping[str, str], first: str) -> None:
 
     first : a statement that makes the tensor of examples that make none, "A = ..."
     """
+    unquote_types(cls)
     for base in cls.__mro__:
         for name, method in vars(base).items():
             if isinstance(method, FunctionType) and not name.startswith("_"):

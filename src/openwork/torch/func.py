@@ -27,6 +27,7 @@ from ..masked.tensor import MaskedTensor, wrap
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from ..ops.manipulation.joining import stack
+from ..runtime.documentation import document_all
 from ..storage.recorded import outside, structure_of
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
@@ -151,9 +152,10 @@ def _of_parts(function: Function, call: object, result: Function, has_aux: bool 
 def grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Function:
     """The gradient of a function as a function: `torch.func.grad`; by a Tensor it is a Tensor of its structure.
 
-    func : function that gives a number, a torch tensor of one element or a Tensor of one
-    argnums : places of the arguments by which the gradient is; they are torch tensors, Tensors, or trees of them
-    has_aux : whether `func` gives a pair, of which the second is passed on
+    func : Gives a number, a torch tensor of one element or a Tensor of one.
+
+    Returns a function of the arguments of `func` that gives its gradient, with the second result of `func` where
+    `has_aux`.
 
     Cost: that of the function and its gradient.
     See also: grad_and_value, vjp, jacrev.
@@ -176,6 +178,8 @@ def grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 def grad_and_value(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Function:
     """A function that gives the gradient of another and its value: `torch.func.grad_and_value`, see `grad`.
+
+    Returns a function of the arguments of `func` that gives its gradient and its value.
 
     Cost: that of the function and its gradient.
     See also: grad.
@@ -219,7 +223,9 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The result of a function and its pullback: `torch.func.vjp`; cotangents of Tensors are in any format.
 
     primals : its arguments
-    has_aux : whether `func` gives a pair, of which the second is passed on as a third result
+
+    Returns the result, a function of its cotangent that gives a tuple of those of the arguments, and the second result
+    of `func` where `has_aux`.
 
     Cost: that of the function; a pullback costs a gradient.
     See also: jvp, jacrev.
@@ -248,7 +254,8 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
 
     primals, tangents : tuples of its arguments and of as many tangents, each of its argument's shape
     strict : whether a result that depends on no argument is refused
-    has_aux : whether `func` gives a pair, of which the second is passed on as a third result
+
+    Returns the result, its tangent, and the second result of `func` where `has_aux`.
 
     Cost: that of the function and its derivative.
     See also: vjp, jacfwd.
@@ -275,10 +282,10 @@ def jacrev(
 ) -> Function:
     """The Jacobian of a function as a function, by VJPs: `torch.func.jacrev`; by or of a Tensor it is one, in COO.
 
-    It is of shape (*result.shape, *argument.shape). chunk_size : rows at a time; all at once where it is None
+    Returns a function of the arguments of `func` that gives its Jacobian, of shape (*result.shape, *argument.shape).
 
     Cost: a gradient for each element of the result.
-    See also: jacfwd, hessian, openwork.torch.jacobian.
+    See also: jacfwd, hessian, torch.jacobian.
 
     Examples
     --------
@@ -294,10 +301,10 @@ def jacfwd(
 ) -> Function:
     """The Jacobian of a function as a function, by JVPs: `torch.func.jacfwd`; by or of a Tensor it is one, in COO.
 
-    It is of shape (*result.shape, *argument.shape). randomness : "error", "same" or "different", as of `vmap`
+    Returns a function of the arguments of `func` that gives its Jacobian, of shape (*result.shape, *argument.shape).
 
     Cost: a derivative for each stored element of the argument.
-    See also: jacrev, hessian, openwork.torch.jacobian.
+    See also: jacrev, hessian, torch.jacobian.
 
     Examples
     --------
@@ -311,8 +318,10 @@ def jacfwd(
 def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:
     """The Hessian of a function as a function: `torch.func.hessian`; by a Tensor it is a Tensor, in COO.
 
+    Returns a function of the arguments of `func` that gives its Hessian.
+
     Cost: a gradient and its derivative for each stored element.
-    See also: jacrev, openwork.torch.hessian.
+    See also: jacrev, torch.hessian.
 
     Examples
     --------
@@ -400,14 +409,14 @@ def vmap(
     """A function of items as a function of batches: `torch.func.vmap`; Tensors are constant, batches or results.
 
     in_dims, out_dims : the dimension of each argument and result that is the batch, None of what is the same for all
-    randomness : "error", "same" or "different"
-    chunk_size : items at a time; all at once where it is None
 
     Dense batches beside a constant Tensor are one more index of a product. A batch of Tensors is a loop over them, and
     results that are Tensors are stacked.
 
+    Returns a function of batches.
+
     Cost: one call, or one for each item of a batch of Tensors.
-    See also: openwork.stack.
+    See also: stack.
 
     Examples
     --------
@@ -500,3 +509,6 @@ def _loop(
 
 def _item(x: Any, dim: int, k: int) -> Any:
     return x[(*(slice(None),) * dim, k)]
+
+
+document_all(globals(), __all__)
