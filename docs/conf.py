@@ -22,7 +22,6 @@ SITE = "https://openwork-project.github.io/openwork"
 
 extensions = [
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.linkcode",
     "numpydoc",
     "myst_parser",
@@ -34,7 +33,8 @@ extensions = [
 sphinx_gallery_conf = gallery.settings()
 exclude_patterns = ["_site", "_static"]
 suppress_warnings = ["config.cache"]
-autosummary_generate = False
+autosummary_generate = False  # numpydoc loads autosummary
+templates_path = ["_site"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -84,7 +84,7 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
     "navigation_with_keys": True,
     "show_toc_level": 2,
-    "collapse_navigation": True,  # a page of the reference lists its own chapter only
+    "collapse_navigation": True,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -99,6 +99,6 @@ html_sidebars = {
         "contributing",
         "citation",
     )
-}
+} | {"reference/*": ["chapter.html"]}
 html_copy_source = False
 html_show_sourcelink = False

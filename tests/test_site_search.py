@@ -61,6 +61,8 @@ ANSWERS = {
     "mean of missing values": "masked",
     "drop-in scipy": "coming-from/scipy",
     "convert a file": "openwork.convert",
+    "cg": "openwork.linalg.cg",
+    "cp_als": "openwork.decomposition.cp_als",
 }
 """What is asked -> the page, with its section, or the public name that comes first."""
 

@@ -11,11 +11,11 @@ import search_words
 from docutils import nodes
 from sphinx import addnodes
 
-_CALLED = re.compile(r"(ow\.)?([A-Za-z_][\w.]*?)(?:\([^()]*\))?")
+_CALLED = re.compile(r"(ow\.|openwork\.)?([A-Za-z_][\w.]*?)(?:\([^()]*\))?")
 
 
 def link_names(app: Any, tree: nodes.document) -> None:
-    """`ow.name` and `ow.name(...)` in any page, and a bare `name` in the reference, become links to that name."""
+    """`ow.name`, `ow.name(...)` and `openwork.name` in any page, and a bare `name` in the reference, become links to that name."""
     for literal in list(tree.findall(nodes.literal)):
         called = _CALLED.fullmatch(literal.astext())
         in_reference = app.env.docname.startswith("reference/")
@@ -40,6 +40,14 @@ def link_names(app: Any, tree: nodes.document) -> None:
         link += literal
 
 
+def add_sidebar(
+    _app: Any, page: str, _template: str, context: dict[str, Any], _tree: Any
+) -> None:
+    """Gives pages of the reference the rows of their sidebar, `chapter.html`."""
+    if page.startswith("reference/"):
+        context["sidebar_rows"] = reference_pages.sidebar(page)
+
+
 def setup(app: Any) -> dict[str, Any]:
     """The hook that Sphinx calls."""
     app.connect("builder-inited", lambda _: reference_pages.write())
@@ -49,5 +57,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("autodoc-process-signature", reference_pages.signature)
     app.connect("source-read", gallery.read)
     app.connect("doctree-read", link_names)
+    app.connect("html-page-context", add_sidebar)
     app.add_transform(search_words.SearchWords)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 4}

@@ -139,9 +139,10 @@ def _of_module(key: str) -> Iterator[str]:
 
 
 def value_of(name: str) -> Any:
-    """What a full name stands for."""
+    """What a full name stands for, also that of a class's member."""
     module, _, last = name.rpartition(".")
-    return getattr(import_module(module), last)
+    home = value_of(module) if module in GROUPED else import_module(module)
+    return getattr(home, last)
 
 
 def _kind(value: Any) -> str:
@@ -241,13 +242,51 @@ def _title(text: str) -> str:
 
 
 def _table(names: list[str]) -> str:
-    rows = "\n".join(f"   ~{name}" for name in names)
-    return f".. autosummary::\n   :nosignatures:\n\n{rows}\n"
+    """Names as links, each with the first paragraph of its documentation."""
+    rows = "".join(
+        f"   * - :py:obj:`~{name}`\n     - {_summary(name)}\n" for name in names
+    )
+    return f".. list-table::\n   :class: objects\n\n{rows}"
+
+
+def _summary(name: str) -> str:
+    text = inspect.getdoc(value_of(name)) or ""
+    return _prose(" ".join(text.partition("\n\n")[0].split()))
 
 
 def _tree(names: list[str]) -> str:
     rows = "\n".join(f"   {name.removeprefix('openwork.')} <{name}>" for name in names)
     return f".. toctree::\n   :hidden:\n\n{rows}\n"
+
+
+Row = tuple[str, str, "list[Row]"]
+"""A page of the site, its name, and the rows below it."""
+
+
+def sidebar(page: str) -> list[Row]:
+    """The chapters, with the objects of the one that a page belongs to, and the members of its group."""
+    name = page.removeprefix("reference/")
+    parent = next((c for c in GROUPED if name.startswith(f"{c}.")), name)
+    rows: list[Row] = [("reference", "Operations at a glance", [])]
+    for key, chapter in chapters().items():
+        is_open = key == name or parent in chapter.names
+        below = [_row(n, name) for n in chapter.names] if is_open else []
+        rows.append((f"reference/{key}", chapter.title, below))
+    return rows
+
+
+def _row(name: str, shown: str) -> Row:
+    """The row of an object, with the group that the page `shown` of a member belongs to."""
+    group = next(
+        (
+            ms
+            for ms in (_in_groups(value_of(name)) if name in GROUPED else {}).values()
+            if shown.removeprefix(f"{name}.") in ms
+        ),
+        [],
+    )
+    below: list[Row] = [(f"reference/{name}.{m}", m, []) for m in group]
+    return f"reference/{name}", name.removeprefix("openwork."), below
 
 
 def _object(name: str) -> dict[str, str]:

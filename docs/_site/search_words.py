@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import reference_pages
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
-
-import openwork
 
 WORDS = {
     "install": ("install", "installation", "pip", "pip install", "extras", "requirements", "dependencies"),
@@ -110,7 +109,7 @@ def code_names(target: str) -> list[str]:
     parent, _, last = short.rpartition(".")
     is_member = parent.rpartition(".")[2][:1].isupper()
     is_taken = any(last.lower() in words for words in WORDS.values()) or (
-        parent and hasattr(openwork, last)
+        parent and reference_pages.addresses().get(last) != target
     )
     return names if is_member or is_taken else [*names, last]
 

@@ -6,3 +6,17 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const button of document.querySelectorAll(".version-switcher__button"))
     button.firstChild.textContent = `${DOCUMENTATION_OPTIONS.theme_switcher_version_match} `;
 });
+
+// The search lists a page of the reference once, by its best find.
+document.addEventListener("DOMContentLoaded", () => {
+  const results = document.getElementById("search-results");
+  if (!results) return;
+  new MutationObserver(() => {
+    const seen = new Set();
+    for (const link of results.querySelectorAll("ul.search > li > a")) {
+      const page = link.href.split(/[?#]/)[0];
+      if (seen.has(page) && page.includes("/reference/")) link.parentElement.remove();
+      seen.add(page);
+    }
+  }).observe(results, { childList: true, subtree: true });
+});
