@@ -295,6 +295,30 @@ def test_bad_input_is_a_message_and_status_2(case: str, tmp_path: Path, capsys: 
     assert captured.err.startswith("openwork")
 
 
+MEANT = {
+    "misspelt option": (
+        ["info", "good.mtx", "--jsn"],
+        "openwork info: no argument --jsn; help: did you mean '--json'?",
+    ),
+    "option of another command": (["info", "good.mtx", "--format=csr"], "openwork info: no argument --format=csr ("),
+    "a file too many": (["info", "good.mtx", "b.mtx"], "openwork info: no argument b.mtx ("),
+    "misspelt operation": (["bench", "good.mtx", "--op", "spvm"], "; help: did you mean 'spmv'?"),
+    "no command": ([], "openwork: which command? tour, info, convert"),
+    "operation of advise": (["advise", "good.mtx", "--op", "foo"], "openwork advise: op='foo'; supported: spmv"),
+}
+
+
+@pytest.mark.parametrize("case", MEANT)
+def test_wrong_arguments_name_the_command_and_what_was_meant(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scipy.io.mmwrite("good.mtx", sp.eye_array(4))
+    arguments, text = MEANT[case]
+    assert exit_status(arguments) == 2
+    assert text in capsys.readouterr().err
+
+
 POINTED = {
     "y(i) += A(i,j) * x(j": ("A=csr", "  y(i) += A(i,j) * x(j\n                      ^\n"),
     "y(i) += A(i,j) * x(j)": (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import openwork as ow
+from openwork.errors import suggestion
 
 from .main import CliError
 from .output import bytes_text
@@ -259,7 +260,8 @@ def parse_operation(text: str) -> tuple[str, str]:
     """`"spmm:32" -> ("spmm", "32")`, refusing what is not known."""
     name, _, argument = text.partition(":")
     if name not in OPERATIONS:
-        raise CliError(f"--op: unknown operation {name!r}; known: {', '.join(OPERATIONS)}")
+        known = f"known: {', '.join(OPERATIONS)}"
+        raise CliError(f"--op: unknown operation {name!r}; {known}{suggestion(name, OPERATIONS)}")
     return name, argument
 
 

@@ -37,6 +37,12 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
+def refuse(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> NoReturn:
+    """Ends with the arguments that a command does not take, and the option that is spelt nearly so."""
+    meant = suggestion(unknown[0].partition("=")[0], re.findall(r"--[\w-]+", parser.format_usage()))
+    parser.error(f"no argument {' '.join(unknown)}{meant.replace(chr(10), ';', 1)}")
+
+
 def one_line(error: BaseException) -> str:
     """A message of several lines (with carets under the text) as one: its first line, what is supported, its help."""
     if isinstance(error, OSError) and error.strerror:
@@ -97,7 +103,7 @@ def build_parser() -> Parser:
         epilog="`openwork COMMAND --help` has examples. Python: import openwork as ow; help(ow)",
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"openwork {ow.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
     def command(name: str, about: str) -> argparse.ArgumentParser:
         """The parser of a command, whose help has examples."""
@@ -105,6 +111,7 @@ def build_parser() -> Parser:
             name, help=about, description=f"{about[0].upper()}{about[1:]}.",
             epilog="\n  ".join(["examples:", *EXAMPLES[name]]), formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
+        added.set_defaults(parser=added)
         return added
 
     tour = command("tour", "what openwork does, on matrices made on the spot")
@@ -167,7 +174,12 @@ def end_quietly() -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0, 1 where a comparison failed, 2 for bad input."""
-    arguments = build_parser().parse_args(argv)
+    parser = build_parser()
+    arguments, unknown = parser.parse_known_args(argv)
+    if arguments.command is None and not unknown:
+        parser.error(f"which command? {', '.join(EXAMPLES)}")
+    if unknown:
+        refuse(getattr(arguments, "parser", parser), unknown)
     try:
         run: Callable[[argparse.Namespace], int] = import_module(f"{__package__}.{arguments.command}").run
         notice = ow.get_compile_notice()
@@ -179,7 +191,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return end_quietly()
     except (CliError, MemoryError, *BAD_INPUT) as error:
-        print(f"openwork {arguments.command}: {shown(error)}", file=sys.stderr)
+        message = shown(error).removeprefix(f"{arguments.command}: ")
+        print(f"openwork {arguments.command}: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"openwork {arguments.command}: interrupted", file=sys.stderr)
