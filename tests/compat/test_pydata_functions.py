@@ -480,7 +480,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: C.to_device("gpu"), ValueError, "Only `device='cpu'`"),
     (lambda: C.__array_namespace__(api_version="2020.01"), ValueError, '"2020.01" Array API version'),
     (lambda: float(C), ValueError, "float'> can be computed for arrays of one element"),
-    (lambda: C.transpose((0, 0)), ValueError, "are no order of 2 dimensions"),
+    (lambda: C.transpose((0, 0)), ValueError, "are not an order of 2 dimensions"),
     (lambda: C.transpose((0, 1.5)), ValueError, "not understood"),
     (lambda: C.reshape((2, 6), order="F"), NotImplementedError, "`order` parameter is not supported"),
     (lambda: C.flatten(order="A"), NotImplementedError, "C, F or None"),
@@ -521,7 +521,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: sparse.COO.from_iter({(-1, 0): 2.0}, shape=(2, 2)), ValueError, "Invalid iterable"),
     (lambda: sparse.as_coo(A, shape=(3, 4)), ValueError, "a shape in combination"),
     (lambda: sparse.as_coo(C, fill_value=1), ValueError, "a fill-value in combination"),
-    (lambda: sparse.as_coo(object()), ow.UnsupportedError, "object is no array"),
+    (lambda: sparse.as_coo(object()), ow.UnsupportedError, "object is not an array"),
     (lambda: C.asformat(3), ValueError, "Invalid format: 3"),
     (lambda: C.asformat("module"), NotImplementedError, "'module' is not supported"),
     (lambda: C.asformat("dok", compressed_axes=(0,)), TypeError, "Invalid keyword arguments"),
@@ -558,7 +558,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: operator.setitem(D, ([0, 1], [0, 1]), [1.0, 2, 3]), ValueError, "Shape mismatch of indices"),
     (lambda: operator.setitem(D, (0, 1), [1.0, 2]), ValueError, "with a sequence"),
     (lambda: operator.setitem(D, (0, 1, 2), 1.0), IndexError, "3 indices for 2 dimensions"),
-    (lambda: operator.setitem(D, (0, 7), 1.0), IndexError, "7 is no index of a dimension of extent 4"),
+    (lambda: operator.setitem(D, (0, 7), 1.0), IndexError, "7 is not an index of a dimension of extent 4"),
 ]
 
 

@@ -574,7 +574,7 @@ def test_methods_of_this_package_alone_run_on_a_worker() -> None:
     ]
     here = LocalTensor(found, (3, 2), np.dtype("f8"), (2, 1))
     assert here.reduced(lambda b: float(b.tensor.sum()), (), max) == 3
-    with pytest.raises(ValueError, match=r"os\.system is no method of openwork"):
+    with pytest.raises(ValueError, match=r"os\.system is not a method of openwork"):
         run_method(found, ((3, 2), np.dtype("f8"), (2, 1), BlockMatrix), "os", "system", ("true",), {})
     with pytest.raises(ow.ShapeError, match=r"block 3: a chunk of shape \(2, 2\)"):
         block("block 3", (slice(0, 2), slice(0, 3)), np.ones((2, 2)))

@@ -286,7 +286,11 @@ def test_arguments(tmp_path: Path) -> None:
         (lambda: write_parts(b, [(([0, 1], [1, 0]), [1.0, 2, 3])], (4, 2)), ow.ShapeError, "as long as the values"),
         (lambda: write_parts(b, [(([0], [1, 0]), [1.0, 2])], (4, 2)), ow.ShapeError, "as long as the values"),
         (lambda: write_parts(b, [(([[0]], [[1]]), [[1.0]])], (4, 2)), ow.ShapeError, "as long as the values"),
-        (lambda: write_parts(b, [(([0, [1]], [1, 0]), [1.0, 2])], (4, 2)), ow.ShapeError, "a part that is no array"),
+        (
+            lambda: write_parts(b, [(([0, [1]], [1, 0]), [1.0, 2])], (4, 2)),
+            ow.ShapeError,
+            "a part that is not an array",
+        ),
         (lambda: write_parts(b, one, (4, 2), format=LOOSE_ROWS), ow.UnsupportedError, "but batch and"),
         (lambda: parts(np.eye(2)), ow.UnsupportedError, "expected: a Tensor"),  # type: ignore[arg-type]
         (lambda: write_parts(tmp_path / "b.mtx", one, (4, 2)), ow.UnsupportedError, "expected: .ow or .npz"),

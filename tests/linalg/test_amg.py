@@ -124,7 +124,7 @@ def test_wrong_operands() -> None:
         (lambda: linalg.amg(t * (1 + 1j)), ow.UnsupportedError, "amg: expected a real matrix"),
         (lambda: linalg.amg(-t), np.linalg.LinAlgError, r"amg: element \(0, 0\) of the diagonal is -4.0"),
         (lambda: linalg.amg(indefinite), np.linalg.LinAlgError, "amg: expected a positive definite matrix"),
-        (lambda: linalg.amg(t, block=5), ow.ShapeError, "amg: 36 rows are no nodes of 5 rows"),
+        (lambda: linalg.amg(t, block=5), ow.ShapeError, "amg: 36 rows are not nodes of 5 rows"),
         (lambda: linalg.amg(ow.triu(t)), np.linalg.LinAlgError, "amg: expected a symmetric matrix; A - A.T has"),
         (lambda: linalg.amg(t * np.nan), ow.UnsupportedError, "amg: unspecified elements are nan"),
         (lambda: linalg.amg(t.with_values(t.values * np.inf)), np.linalg.LinAlgError, "amg: the matrix has elements that"),

@@ -249,7 +249,7 @@ def test_what_is_refused() -> None:
         asm([1.0, 2], out=np.zeros((3, 3)))
     with pytest.raises(ShapeError, match="do not fit"):
         ow.assembler((2, 2), [0], [0], blocks=(0, 2))
-    with pytest.raises(ShapeError, match="are no array"):
+    with pytest.raises(ShapeError, match="are not an array"):
         ow.assembler((2, 2), [[0], [0, 1]], [0, 1])
     with pytest.raises(DTypeError, match="diagonal is one number"):
         asm.dirichlet([0], "1")

@@ -219,7 +219,7 @@ def test_wrong_operands() -> None:
         (lambda: linalg.cg(t, np.array(["a"] * 36)), ow.DTypeError, "cg: expected a right side of numbers"),
         (lambda: linalg.cg(t + 1.0, B), ow.UnsupportedError, "cg: unspecified elements are 1.0"),
         (lambda: linalg.lsqr(t, B[:3]), ow.ShapeError, "lsqr: the matrix has shape"),
-        (lambda: linalg.cg(ow.masked_tensor(t, t != 0), B), ow.UnsupportedError, "a masked tensor is no array"),
+        (lambda: linalg.cg(ow.masked_tensor(t, t != 0), B), ow.UnsupportedError, "a masked tensor is not an array"),
         (lambda: linalg.cg(ow.zeros((2, 3, 3)), np.ones(3)), ow.ShapeError, "expected one matrix"),
         (lambda: linalg.onenormest(t[:3]), ow.ShapeError, r"onenormest: expected square matrices; got shape \(3, 36\)"),
         (lambda: linalg.onenormest(t, t=1.5), ow.DTypeError, "onenormest: t is an integer"),

@@ -219,7 +219,7 @@ def test_wrong_matrices(name: str) -> None:
     for wrong in (np.nan, np.inf):
         with pytest.raises(np.linalg.LinAlgError, match=rf"{name}: the matrix has elements that are nan or inf"):
             make(t.with_values(np.where(np.arange(t.nse) == 9, wrong, t.values)))
-    with pytest.raises(ow.UnsupportedError, match="a masked tensor is no array"):
+    with pytest.raises(ow.UnsupportedError, match="a masked tensor is not an array"):
         make(ow.masked_tensor(t, t != 0))
     hole = definite()
     hole[5, 5] = 0

@@ -368,7 +368,7 @@ def test_errors() -> None:
     for text, operands, message in (
         ("ij,jk->ik", (a,), "has 2 terms, got 1 operands"), ("ij,jk->ik", (a, a), "index j has extents 4 and 3"),
         ("ijk->i", (a,), "has 3 letters, its operand 2 dimensions"), ("ij->z", (a,), "the output has 'z'"),
-        ("i1->i", (a,), "'1' is no index letter"),
+        ("i1->i", (a,), "'1' is not an index letter"),
     ):  # fmt: skip
         with pytest.raises(ShapeError, match=message):
             ow.einsum(text, *operands)

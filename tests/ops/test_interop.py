@@ -391,7 +391,7 @@ def test_refusals():
         t.to_torch("xyz")
     with pytest.raises(UnsupportedError, match="rank 3"):
         ow.asarray(np.ones((2, 2, 2))).to_scipy("csr")
-    with pytest.raises(UnsupportedError, match="is no array"):
+    with pytest.raises(UnsupportedError, match="is not an array"):
         ow.asarray(object())
     with pytest.raises(UnsupportedError, match="masked array"):
         ow.asarray(np.ma.masked_array([1.0, 2.0], [True, False]))

@@ -78,7 +78,7 @@ def test_constants_alone_have_types_too() -> None:
     found = typed(Apply("add", (Literal(3), Apply("either", (Literal(0.5), Literal(1))))), {})
     assert isinstance(found, Const)
     assert (found.value, found.type.scalar) == (3.5, "f64")
-    with pytest.raises(DTypeError, match="nothing is no expression"):
+    with pytest.raises(DTypeError, match="nothing is not an expression"):
         typed("nothing", {})  # type: ignore[arg-type]
 
 

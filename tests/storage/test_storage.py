@@ -232,7 +232,7 @@ def test_what_libraries_lack_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(DTypeError, match="NumPy has no bfloat16"):
             getattr(buffers.numpy_dtype, "__wrapped__", buffers.numpy_dtype)("bf16")
     for ragged in ([[1.0, 2.0], [3.0]], [[[1], [2]], [[3]]]):
-        with pytest.raises(ShapeError, match="nested lists are no array"):
+        with pytest.raises(ShapeError, match="nested lists are not an array"):
             buffers.as_array(ragged)
 
 

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     from matplotlib.figure import Figure
 
     if out.suffix[1:].lower() not in Figure().canvas.get_supported_filetypes():
-        raise CliError(f"{out}: {out.suffix} is no kind of picture; help: .png, .svg or .pdf")
+        raise CliError(f"{out}: {out.suffix} is not a kind of picture; help: .png, .svg or .pdf")
     t = read(arguments.file)
     axes = getattr(ow.plot, arguments.kind)(t)
     buffer = io.BytesIO()

@@ -53,7 +53,7 @@ def run_method(
     """The result of a method of the package over the tensor, or matrix, of blocks, and what it warns of."""
     shape, dtype, grid, kind = made_of
     if module.partition(".")[0] != _PACKAGE:
-        raise ValueError(f"{module}.{name} is no method of {_PACKAGE}")
+        raise ValueError(f"{module}.{name} is not a method of {_PACKAGE}")
     operand = kind.over(LocalTensor(found, shape, dtype, grid))
     with kept_memory(), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

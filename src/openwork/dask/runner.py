@@ -178,7 +178,7 @@ async def attended(
         there = await client.scheduler.ncores()
         for home in waiting:
             if home not in there and not calls[home].done():
-                raise LostWorkerError(home, names[home], "it is no worker of the scheduler any more")
+                raise LostWorkerError(home, names[home], "it is not a worker of the scheduler any more")
         look = min(2 * look, _LAST_LOOK)
 
 

@@ -253,8 +253,8 @@ def _dense_array_of(obj: Any) -> Array:
     if any(hasattr(type(obj), name) for name in ("__array__", "__array_interface__", "__array_struct__", "__buffer__")):
         return _check_numbers(np.asarray(obj))
     raise UnsupportedError(
-        f"asarray: {type(obj).__name__} is no array\n  supported: lists, numbers, NumPy, SciPy sparse, torch, pydata"
-        " COO and GCXS, pandas, objects with __dlpack__ or __array__"
+        f"asarray: {type(obj).__name__} is not an array\n  supported: lists, numbers, NumPy, SciPy sparse, torch,"
+        " pydata COO and GCXS, pandas, objects with __dlpack__ or __array__"
         + ("\n  help: list() of it first" if isinstance(obj, Iterable) else "")
     )
 
@@ -272,7 +272,9 @@ def _array_of_lists(obj: Any) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(obj)
     except ValueError as error:
-        raise ShapeError(f"asarray: nested lists are no array: {error}\n  help: give lists of equal length") from error
+        raise ShapeError(
+            f"asarray: nested lists are not an array: {error}\n  help: give lists of equal length"
+        ) from error
 
 
 def _check_numbers(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

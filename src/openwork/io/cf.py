@@ -85,7 +85,7 @@ def decode(dataset: Any) -> Any:
             t = t.asformat(str(v.attrs["sparse_format"]))
         except FormatError as error:
             raise FileFormatError(
-                f"decode: {name!r}: sparse_format is no format of {t.ndim} dimensions: {error}"
+                f"decode: {name!r}: sparse_format is not a format of {t.ndim} dimensions: {error}"
             ) from error
         attrs = {k: a for k, a in v.attrs.items() if k not in _ATTRIBUTES}
         places_names.add(places_name)

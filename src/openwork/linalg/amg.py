@@ -276,7 +276,7 @@ def amg(
     if smoother not in _SMOOTHERS:
         raise ValueError(f"amg: smoother={smoother!r}\n  supported: 'gauss_seidel', 'jacobi', 'chebyshev'")
     if t.shape[-1] % size:
-        raise ShapeError(f"amg: {t.shape[-1]} rows are no nodes of {size} rows\n  help: block=1")
+        raise ShapeError(f"amg: {t.shape[-1]} rows are not nodes of {size} rows\n  help: block=1")
     nullspace_of(near_nullspace, t.shape[-1], size, np.dtype(np.float64))
     options = _Options(strength, smoother, sweeps, coarse, max_levels, size, near_nullspace)
     with reporting(progress, "amg") as passes:

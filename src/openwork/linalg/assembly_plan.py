@@ -176,7 +176,7 @@ def _array(coordinates: Any, dim: int) -> Array:
     try:
         return to_numpy(coordinates) if is_torch(coordinates) else np.asarray(coordinates)
     except ValueError as error:
-        raise ShapeError(f"assembler: coordinates of dimension {dim} are no array\n  {error}") from None
+        raise ShapeError(f"assembler: coordinates of dimension {dim} are not an array\n  {error}") from None
 
 
 def scalar_places(places: list[Array], inner: tuple[int, ...]) -> list[Array]:

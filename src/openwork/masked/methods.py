@@ -16,7 +16,7 @@ import numpy as np
 
 from ..late import late
 from ..namespaces import NoAttribute
-from ..ops.axes import swapped_axes
+from ..ops.axes import axis_of, swapped_axes
 from ..ops.products.matmul import matmul as product
 from ..storage.buffers import is_torch
 from ..tables import MASKED, NUMPY, TORCH
@@ -145,7 +145,7 @@ class Methods:
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> MaskedTensor:
         """The dimensions from `start_dim` to `end_dim` as one, row-major; all without."""
         shape = _me(self).shape
-        first, last = start_dim % max(len(shape), 1), end_dim % max(len(shape), 1)
+        first, last = (axis_of(dim, max(len(shape), 1), "flatten") for dim in (start_dim, end_dim))
         return self.reshape(_flat(shape, first, last))
 
     def transpose(self, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> MaskedTensor:

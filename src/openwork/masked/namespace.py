@@ -16,6 +16,7 @@ from ..format.format import Format
 from ..interop.operands import adopt_foreign
 from ..ir.index import Assignment, Expression
 from ..late import resolved
+from ..ops.axes import axis_of
 from ..ops.elementwise import pointwise as merge
 from ..ops.manipulation.padding import pad as padded
 from ..runtime.formats import resolve_format
@@ -145,8 +146,8 @@ def diff(m: MaskedTensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None,
     """Differences of neighbours along an axis; missing where either is."""
     parts = [x for x in (prepend, m, append) if x is not None]
     out = m if len(parts) == 1 else shaping.concat(parts, axis)
+    before = (slice(None),) * axis_of(axis, max(m.ndim, 1), "diff")
     for _ in range(n):
-        before = (slice(None),) * (axis % max(m.ndim, 1))
         out = binary("sub", out[(*before, slice(1, None))], out[(*before, slice(None, -1))], "intersection")
     return out
 
@@ -184,8 +185,8 @@ def pointwise(
 
 def unstack(m: MaskedTensor, /, *, axis: int = 0) -> tuple[MaskedTensor, ...]:
     """The parts along an axis, one for each place, without it."""
-    d = axis % max(m.ndim, 1)
-    return tuple(m[(*(slice(None),) * d, k)] for k in range(m.shape[axis]))
+    d = axis_of(axis, m.ndim, "unstack")
+    return tuple(m[(*(slice(None),) * d, k)] for k in range(m.shape[d]))
 
 
 def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> MaskedTensor:
@@ -197,8 +198,8 @@ def _last(x: Any, axis: int) -> Any:
     """With an axis moved behind the others."""
     if axis == -1:
         return x
-    order = [d for d in range(x.ndim) if d != axis % x.ndim]
-    return x.transpose((*order, axis % x.ndim))
+    last = axis_of(axis, x.ndim, "vecdot")
+    return x.transpose((*(d for d in range(x.ndim) if d != last), last))
 
 
 def outer(a: Any, b: Any, /) -> MaskedTensor:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..integers import integers
+from ..ops.axes import axis_of
 from ..ops.indexing import taking
 from ..ops.indexing.assign import assign
 from ..ops.indexing.index import index
@@ -180,7 +181,8 @@ def pad(m: MaskedTensor, widths: Sequence[tuple[int, int]], value: Any = None) -
 
 def split(m: MaskedTensor, sizes: int | Sequence[int], axis: int = 0) -> tuple[MaskedTensor, ...]:
     """Parts along an axis, of one size or of the sizes given."""
-    d, n = axis % max(m.ndim, 1), m.shape[axis]
+    d = axis_of(axis, m.ndim, "split")
+    n = m.shape[d]
     cuts = list(sizes) if not isinstance(sizes, int) else [min(sizes, n - k) for k in range(0, n, sizes)]
     ends = np.cumsum(cuts).tolist()
     begins = [end - size for end, size in zip(ends, cuts, strict=True)]

@@ -361,7 +361,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         if left is not None:
             return left
         raise UnsupportedError(
-            "a masked tensor is no array: missing elements have no value"
+            "a masked tensor is not an array: missing elements have no value"
             "\n  help: filled(value), to_numpy(value), compressed(), or to_masked_array() for numpy.ma"
         )
 
@@ -395,7 +395,9 @@ def wrap(tensor: Tensor, scalar: bool = False) -> MaskedTensor:
 def require_masked(operation: str, m: Any) -> None:
     """Raise UnsupportedError where the operand that an operation is of is not the one that is masked."""
     if not isinstance(m, MaskedTensor):
-        raise UnsupportedError(f"{operation}: the first operand is no masked tensor\n  help: as_masked_tensor(x, mask)")
+        raise UnsupportedError(
+            f"{operation}: the first operand is not a masked tensor\n  help: as_masked_tensor(x, mask)"
+        )
 
 
 def unpickled(tensor: Tensor, scalar: bool) -> MaskedTensor:
@@ -421,7 +423,7 @@ def python_value(value: Any, s: Storage) -> Any:
     """A value as a Python scalar of the storage's type."""
 
     if isinstance(value, complex) and s.scalar[0] != "c":
-        raise DTypeError(f"filled: {value!r} is no value of dtype {s.scalar}\n  help: astype() first")
+        raise DTypeError(f"filled: {value!r} is not a value of dtype {s.scalar}\n  help: astype() first")
     return python_scalar(value, s.scalar)
 
 

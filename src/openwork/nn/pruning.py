@@ -187,7 +187,7 @@ def densify(module: torch.nn.Module) -> torch.nn.Module:
 def _replace(module: torch.nn.Module, replaced: Callable[[torch.nn.Module, str], torch.nn.Module | None]) -> Any:
     """A module with what `replaced` gives in the place of each layer for which it is not None."""
     if not isinstance(module, torch.nn.Module):
-        raise DTypeError(f"{type(module).__name__} is no module\n  expected: a torch.nn.Module")
+        raise DTypeError(f"{type(module).__name__} is not a module\n  expected: a torch.nn.Module")
     done: dict[int, tuple[torch.nn.Module, torch.nn.Module]] = {}
 
     def visit(layer: torch.nn.Module, prefix: str) -> torch.nn.Module:

@@ -48,7 +48,7 @@ class NamespaceInfo:
         kinds = kind if isinstance(kind, tuple) else (kind,)
         for k in kinds:
             if k is not None and k not in dtypes.KINDS:
-                raise DTypeError(f"dtypes: {k!r} is no kind of dtypes\n  supported: {', '.join(dtypes.KINDS)}")
+                raise DTypeError(f"dtypes: {k!r} is not a kind of dtypes\n  supported: {', '.join(dtypes.KINDS)}")
         scalars = {s for k in kinds for s in (dtypes.KINDS[k] if k is not None else _STANDARD_DTYPES)}
         return {name: numpy_dtype(s) for s, name in _STANDARD_DTYPES.items() if s in scalars}
 

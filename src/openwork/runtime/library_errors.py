@@ -12,7 +12,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..errors import DTypeError, SizeError
+from ..errors import DTypeError, SizeError, UnsupportedError
+from ..integers import AxisError
 from ..storage.storage import LARGEST
 
 __all__ = ["FAILURES", "check_memory", "check_room", "explain", "library_error", "sized"]
@@ -36,8 +37,18 @@ _NO_KERNEL = ("not implemented for '", "Overflow when unpacking long")
 """torch's words where it has no kernel for a dtype: of unsigned integers beyond uint8 for most operations."""
 
 
-def library_error(operation: str, error: BaseException, operands: Iterable[Any]) -> SizeError | DTypeError | None:
-    """The error of an operation on these operands, where the library's is about an array's size or dtype; else None."""
+def library_error(operation: str, error: BaseException, operands: Iterable[Any]) -> Exception | None:
+    """The error of an operation on these operands, where the library's is about an array's size or dtype; else None.
+
+    An error of our own about an axis or an operand gets the operation's name.
+    """
+    text = str(error)
+    if (
+        text.startswith(("axis ", "asarray: "))
+        and operation != "asarray"
+        and isinstance(error, AxisError | UnsupportedError)
+    ):
+        return type(error)(f"{operation}: {text.removeprefix('asarray: ')}")
     if isinstance(error, SizeError):
         inner = getattr(error, "operation", None)
         return None if inner is None else _size_error(operation, str(error).removeprefix(inner))

@@ -117,9 +117,13 @@ def _has_hook(kind: type) -> bool:
 
 def _call_override(kind: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a call by the override of an operand's type."""
-    if is_long(args):
-        return whole(kind.__openwork_function__, (function, args, kwargs), {})
-    return kind.__openwork_function__(function, args, kwargs)
+    try:
+        if is_long(args):
+            return whole(kind.__openwork_function__, (function, args, kwargs), {})
+        return kind.__openwork_function__(function, args, kwargs)
+    except FAILURES as error:
+        explain(function.__name__, error, _operands(args))
+        raise
 
 
 def answering(function: F) -> F:

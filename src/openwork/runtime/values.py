@@ -38,7 +38,7 @@ _NEVER_TORCH = frozenset((np.ndarray, float, int, bool, complex))
 
 def user_name(op: str) -> str:
     """An operation as users know it, for messages: the namespace's name of what the loop IR calls `op`."""
-    return SPOKEN.get(op, op)
+    return "where" if op == "select" else SPOKEN.get(op, op)
 
 
 _TORCH = {"min": "minimum", "max": "maximum", "conj": "conj_physical", "bnot": "bitwise_not",

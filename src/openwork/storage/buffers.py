@@ -391,7 +391,7 @@ def as_array(obj: object, scalar: str | None = None, like: Array | None = None) 
         try:
             x = np.asarray(obj)
         except ValueError as error:
-            raise ShapeError(f"nested lists are no array: {error}\n  help: give lists of equal length") from error
+            raise ShapeError(f"nested lists are not an array: {error}\n  help: give lists of equal length") from error
         if not x.dtype.isnative:
             x = x.astype(x.dtype.newbyteorder("="))
         scalar_name(x.dtype)

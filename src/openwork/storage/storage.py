@@ -365,7 +365,7 @@ def unpickled(
     arrays = all(b is None or is_array(b) for b in (*pos, *crd)) and is_array(values) if tuples else False
     if not tuples or not arrays or not isinstance(format, Format) or scalar not in SCALARS:
         parts = f"shape {shape!r}, format {format!r}, values {type(values).__name__} of {scalar!r}"
-        raise InvariantError(f"unpickling: these are no parts of a tensor\n  got: {parts}\n  help: save it anew")
+        raise InvariantError(f"unpickling: these are not parts of a tensor\n  got: {parts}\n  help: save it anew")
     try:
         fill = python_scalar(fill_value, scalar)
     except (TypeError, ValueError, OverflowError) as error:

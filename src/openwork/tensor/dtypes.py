@@ -118,7 +118,7 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     if isinstance(kind, str) and kind in KINDS:
         return scalar in KINDS[kind]
     if isinstance(kind, str):
-        raise DTypeError(f"isdtype: {kind!r} is no kind of dtypes\n  supported: {', '.join(KINDS)}, or a dtype")
+        raise DTypeError(f"isdtype: {kind!r} is not a kind of dtypes\n  supported: {', '.join(KINDS)}, or a dtype")
     return scalar == scalar_name(kind)
 
 
@@ -232,7 +232,7 @@ class finfo:
     def __init__(self, type: Any, /) -> None:
         scalar = scalar_of_operand(type)
         if scalar not in (*FLOATS, *COMPLEX):
-            raise DTypeError(f"finfo: {type} is no floating-point dtype\n  help: iinfo() is for integers")
+            raise DTypeError(f"finfo: {type} is not a floating-point dtype\n  help: iinfo() is for integers")
         real = {"c64": "f32", "c128": "f64"}.get(scalar, scalar)
         limits: Any = np.finfo(numpy_dtype(real)) if real != "bf16" else _bfloat16()
         self.dtype: Any = limits.dtype if real == "bf16" else numpy_dtype(real)
@@ -270,7 +270,7 @@ class iinfo:
     def __init__(self, type: Any, /) -> None:
         scalar = scalar_of_operand(type)
         if scalar not in KINDS["integral"]:
-            raise DTypeError(f"iinfo: {type} is no integer dtype\n  help: finfo() is for floating-point dtypes")
+            raise DTypeError(f"iinfo: {type} is not an integer dtype\n  help: finfo() is for floating-point dtypes")
         self.dtype: Any = numpy_dtype(scalar)
         limits = np.iinfo(self.dtype)
         self.bits, self.max, self.min = limits.bits, int(limits.max), int(limits.min)

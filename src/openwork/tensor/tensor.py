@@ -381,7 +381,9 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         order = integers(axes[0] if len(axes) == 1 else axes, "transpose", "axes", boolean=False)
         permutation = [a + ndim * (a < 0) for a in order]
         if sorted(permutation) != list(range(ndim)):
-            raise ShapeError(f"transpose: axes {order} are no permutation of {ndim} dimensions\n  help: name each once")
+            raise ShapeError(
+                f"transpose: axes {order} are not a permutation of {ndim} dimensions\n  help: name each once"
+            )
         return Tensor._from_storage(self._storage.permute(permutation))
 
     @property

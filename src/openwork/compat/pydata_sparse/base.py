@@ -339,7 +339,7 @@ class SparseArray(NDArrayOperatorsMixin):
         """The dimensions in another order, reversed where none is given."""
         order = tuple(reversed(range(self.ndim))) if axes is None else axes_of(axes, self.ndim)
         if not isinstance(order, tuple) or sorted(order) != list(range(self.ndim)):
-            raise ValueError(f"transpose: axes {axes} are no order of {self.ndim} dimensions")
+            raise ValueError(f"transpose: axes {axes} are not an order of {self.ndim} dimensions")
         return wrapped(ow.permute_dims(self.tensor, order), type(self))
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:

@@ -282,4 +282,4 @@ def as_coo(x: Any, shape: Any = None, fill_value: Any = None, idx_dtype: Any = N
         return COO.from_scipy_sparse(x)
     if isinstance(x, Iterable | Iterator):
         return COO.from_iter(x, shape=shape, fill_value=fill_value)
-    raise ow.UnsupportedError(f"as_coo: {type(x).__name__} is no array\n  supported: arrays, pairs, dicts")
+    raise ow.UnsupportedError(f"as_coo: {type(x).__name__} is not an array\n  supported: arrays, pairs, dicts")

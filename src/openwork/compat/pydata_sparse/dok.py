@@ -144,5 +144,5 @@ class DOK(SparseArray):
             elif isinstance(k, int | np.integer) and -n <= k < n:
                 out.append(int(k) % n)
             else:
-                raise IndexError(f"{k!r} is no index of a dimension of extent {n}")
+                raise IndexError(f"{k!r} is not an index of a dimension of extent {n}")
         return out

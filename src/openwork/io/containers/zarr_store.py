@@ -264,7 +264,7 @@ def _check_zstd(data: bytes, most: int, place: str) -> None:
                 at += 8 + int(struct.unpack_from("<I", data, at + 4)[0])
                 continue
             if magic != _ZSTD:
-                raise FileFormatError(f"{place}: the packed chunk is no stream of zstd")
+                raise FileFormatError(f"{place}: the packed chunk is not a stream of zstd")
             at, size, blocks = _zstd_frame(data, at + 4)
             made += blocks * _ZSTD_BLOCK if size is None else size
             if made > (2 * most + (1 << 20) if size is None else most):

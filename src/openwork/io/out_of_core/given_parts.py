@@ -64,7 +64,7 @@ def _array(given: Any) -> Array:
     try:
         return np.asarray(given)
     except ValueError as error:
-        raise ShapeError(f"write_parts: a part that is no array: {error}\n  help: give vectors") from None
+        raise ShapeError(f"write_parts: a part that is not an array: {error}\n  help: give vectors") from None
 
 
 def _coordinates(c: Array, d: int, n: int) -> Array:

@@ -72,7 +72,7 @@ def replacing_name(path: Path_) -> Iterator[str]:
     with _name_in_errors(name):
         target = _target(name)
         if target is None:
-            raise UnsupportedError(f"write: {name} is no regular file\n  help: write to a file, and copy that")
+            raise UnsupportedError(f"write: {name} is not a regular file\n  help: write to a file, and copy that")
         with _replace_on_exit(target) as (descriptor, temporary):
             os.close(descriptor)
             reach("write")

@@ -298,7 +298,7 @@ def _classify(item: Any, dim: int) -> Any:
     try:
         array = np.asarray(item)
     except ValueError as error:
-        raise IndexError(f"an index of nested lists is no array: {error}") from None
+        raise IndexError(f"an index of nested lists is not an array: {error}") from None
     if array.size == 0 and not isinstance(item, np.ndarray):
         array = array.astype(np.int64)
     if array.dtype == np.bool_:

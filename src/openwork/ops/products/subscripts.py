@@ -55,7 +55,7 @@ def parse_subscripts(text: str, ranks: tuple[int, ...]) -> Subscripts:
         raise ShapeError(f"einsum {text!r} has {len(inputs)} terms, got {len(ranks)} operands")
     bad = [c for c in left.replace(",", "").replace("...", "") + right.replace("...", "") if not c.isalpha()]
     if bad:
-        raise ShapeError(f"einsum {text!r}: {bad[0]!r} is no index letter\n  help: write 'ij,jk->ik'")
+        raise ShapeError(f"einsum {text!r}: {bad[0]!r} is not an index letter\n  help: write 'ij,jk->ik'")
     for term in (*inputs, right):
         if term.count("...") > 1:
             raise ShapeError(

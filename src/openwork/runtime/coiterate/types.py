@@ -55,7 +55,7 @@ def _typed(e: Expression, scalars: Mapping[str, str], library: str) -> Any:
                     return values[0]
                 return of_numbers(name, values)
             return _apply(name, values, library)
-    raise DTypeError(f"{e} is no expression")
+    raise DTypeError(f"{e} is not an expression")
 
 
 def _apply(name: str, args: list[Any], library: str) -> Expr:

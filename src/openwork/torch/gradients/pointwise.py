@@ -83,7 +83,7 @@ def evaluate(e: Expr, values: Mapping[str, Any], specified: Mapping[str, Any] | 
             return torch.where(*(evaluate(a, values, specified) for a in args))
         case Op(op, args, _):
             return apply(op, *(evaluate(a, values, specified) for a in args))
-    raise TypeError(f"{e} is no elementwise expression")
+    raise TypeError(f"{e} is not an elementwise expression")
 
 
 def _where_specified(e: Expr, values: Mapping[str, Any], specified: Mapping[str, Any]) -> Any:
