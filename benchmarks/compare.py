@@ -30,7 +30,7 @@ from compare_rows import Row, matrix_rows, tensor_rows, tiny_rows
 
 from openwork.advice.measure import once, samples
 from openwork.cli.generate import rmat, uniform
-from openwork.cli.output import count_text, ratio_text, table_text
+from openwork.cli.output import count_text, ratio_text, shape_text, table_text
 
 PATIENCE = 6.0
 """Seconds that one call may take; who is slower is left out."""
@@ -117,7 +117,7 @@ def subjects(arguments: argparse.Namespace) -> Iterable[tuple[str, Any, list[Any
                 continue
             a, *others = (make(seed).tocsr() for seed in range(4))
             kind = "uniform" if name[0] == "U" else "R-MAT"
-            yield f"{name}: {kind}, {a.shape[0]} x {a.shape[1]}, {count_text(a.nnz)} elements", a, others
+            yield f"{name}: {kind}, {shape_text(a.shape)}, {count_text(a.nnz)} elements", a, others
     for path in arguments.files:
         yield (*from_file(path), [])
 
@@ -126,7 +126,7 @@ def from_file(path: str) -> tuple[str, Any]:
     from openwork.cli.load import read, to_csr
 
     csr = to_csr(read(path)).astype(np.float64)
-    return f"{Path(path).name}: {csr.shape[0]} x {csr.shape[1]}, {count_text(csr.nnz)} elements", csr
+    return f"{Path(path).name}: {shape_text(csr.shape)}, {count_text(csr.nnz)} elements", csr
 
 
 def parts(arguments: argparse.Namespace, peers: dict[str, str]) -> Iterable[tuple[str, list[Line]]]:
@@ -146,7 +146,7 @@ def parts(arguments: argparse.Namespace, peers: dict[str, str]) -> Iterable[tupl
     shape = (1000, 1000, 1000)
     indices = np.stack([rng.integers(0, n, nse) for n in shape])
     yield (
-        f"tensor: uniform, 1000 x 1000 x 1000, {count_text(nse)} elements",
+        f"tensor: uniform, 1,000 x 1,000 x 1,000, {count_text(nse)} elements",
         lines(tensor_rows(indices, rng.random(nse), shape)),
     )
     yield "tiny: 10 x 10, 20 elements", lines(tiny_rows())
