@@ -121,8 +121,9 @@ def _are_short(s: Storage) -> bool:
         return False
     if len(s.positions) > 2 and above < 2 * WINDOW * s.positions[-3]:
         return False
-    starts = np.arange(WINDOWS) * (above - WINDOW) // (WINDOWS - 1)
-    ends = to_numpy(pos)[starts[:, None] + np.arange(WINDOW + 1)]
+    step = max(WINDOW + 1, (above + 1) // WINDOWS)
+    windows = (above + 1) // step
+    ends = to_numpy(pos)[: windows * step].reshape(windows, step)[:, : WINDOW + 1]
     lengths = ends[:, 1:] - ends[:, :-1]
     alike = np.count_nonzero(lengths[:, 1:] == lengths[:, :-1])
-    return bool(alike < ALIKE * WINDOWS * (WINDOW - 1))
+    return bool(alike < ALIKE * windows * (WINDOW - 1))
