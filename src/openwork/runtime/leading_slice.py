@@ -6,6 +6,7 @@ A[i:j] of CSR shares crd and values and rebases pos; A[rows] copies the rows' ra
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -30,6 +31,7 @@ from . import trace
 from .conversion.conversion_kernels import Prepared, Words, call, prepared
 from .conversion.ranges import Ranges
 from .launch import OneLaunch
+from .program import memory_of
 
 __all__ = [
     "FEW", "FEW_ROWS", "RowGather", "diagonal_block", "drop_outer", "is_rows", "join_outer", "outer_block", "outer_dim",
@@ -279,7 +281,7 @@ class RowGather:
     Two launches: one counts what is taken, one copies it.
     """
 
-    __slots__ = ("block", "copy", "crd", "edges", "pos")
+    __slots__ = ("block", "copy", "crd", "edges", "is_torch", "pos", "values")
 
     def __init__(self, s: Storage) -> None:
         pos, crd = scalar_of(s.pos[1]), scalar_of(s.crd[1])
@@ -289,12 +291,14 @@ class RowGather:
         given = ("rows", "ends", "pos", "crd", "vals", "b_crd", "b_vals")
         self.copy = OneLaunch(_copy_kernel(pos, crd, s.scalar)[0], {"block": self.block}, given)
         self.pos, self.crd = numpy_dtype(pos), numpy_dtype(crd)
+        self.is_torch = s.library == "torch"
+        self.values = numpy_dtype(s.scalar) if self.is_torch else s.values.dtype
 
     @staticmethod
     def of(s: Storage) -> RowGather | None:
-        """The gather of storages as this one; None for other formats and other libraries."""
-        applies = s.library == "numpy" and outer_dim(s.format) == 0 and is_rows(s.format)
-        return RowGather(s) if applies else None
+        """The gather of storages as this one; None for other formats, devices, and a scalar type that NumPy has not."""
+        applies = s.device == "cpu" and outer_dim(s.format) == 0 and is_rows(s.format)
+        return RowGather(s) if applies and not (s.library == "torch" and s.scalar == "bf16") else None
 
     def __call__(self, s: Storage, rows: Ints) -> Storage | None:
         """The tensor of `rows`, a writable array; None where a row is out of bounds, or there is much to take."""
@@ -302,12 +306,16 @@ class RowGather:
         if count > FEW_ROWS or s.values.shape[0] > FEW:
             return None
         ends, pos = np.empty(count + 1, np.int64), np.empty(count + 1, self.pos)
-        self.edges((rows, count, s.pos[1], ends, pos))
+        given = (s.pos[1], s.crd[1], s.values)
+        old_pos, old_crd, old_values = memory_of(given) if self.is_torch else given
+        self.edges((rows, count, old_pos, ends, pos))
         total = int(ends[count])
         if total < 0:
             return None
-        crd, values = np.empty(total, self.crd), np.empty(total * self.block, s.values.dtype)
-        self.copy((rows, ends, s.pos[1], s.crd[1], s.values, crd, values), 0, count)
+        crd, values = np.empty(total, self.crd), np.empty(total * self.block, self.values)
+        self.copy((rows, ends, old_pos, old_crd, old_values, crd, values), 0, count)
+        if self.is_torch:
+            pos, crd, values = map(sys.modules["torch"].from_numpy, (pos, crd, values))
         shape = (count, *s.shape[1:])
         return Storage(
             shape, s.format, s.scalar, s.fill_value, (None, pos, *s.pos[2:]), (None, crd, *s.crd[2:]), values

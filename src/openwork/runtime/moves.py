@@ -44,7 +44,7 @@ from .operand_type import operand_of
 from .program import memory_of
 from .promote import HALF
 
-__all__ = ["LITTLE", "Moved", "identity", "key_of", "moved"]
+__all__ = ["LITTLE", "Moved", "identity", "is_untracked", "key_of", "moved"]
 
 LITTLE, LISTED = tuning.MOVES_LITTLE, tuning.MOVES_LISTED
 DIGIT = tuning.MOVES_DIGIT
@@ -83,7 +83,7 @@ def moved(
     key: list[Hashable] = [statement]
     for s in storages:
         values = s.values
-        if values.shape[0] > LITTLE or (type(values) is not np.ndarray and not _is_little_tensor(values)):
+        if values.shape[0] > LITTLE or (type(values) is not np.ndarray and not is_untracked(values)):
             return None
         key += (s._signature or s.signature, s.shape)
     found = _shaped.get(tuple(key))
@@ -92,8 +92,8 @@ def moved(
     return found.run(storages, arrays) if isinstance(found, ShapedMove) else None
 
 
-def _is_little_tensor(values: Any) -> bool:
-    """Whether values of torch's are plain memory, of which it records nothing."""
+def is_untracked(values: Any) -> bool:
+    """Whether a torch tensor is plain memory of this machine, of which torch records nothing."""
     return type(values) in PLAIN_TENSORS and values.is_cpu and is_plain(values) and not tracked((values,))
 
 

@@ -31,10 +31,10 @@ from ...runtime.leading_slice import (
 )
 from ...runtime.library_errors import sized
 from ...runtime.locate import ABSENT, SEVERAL, locator
-from ...runtime.moves import LITTLE, Moved, key_of, moved
+from ...runtime.moves import LITTLE, Moved, is_untracked, key_of, moved
 from ...runtime.outer_ranges import ranges_of, slice_range
 from ...runtime.overrides import answering
-from ...storage.buffers import is_torch, length, to_numpy
+from ...storage.buffers import PLAIN_TENSORS, is_torch, length, to_numpy
 from ...storage.iso import alive, has_one_value, spread
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
@@ -77,15 +77,14 @@ def index(t: Tensor, key: Any) -> Tensor:
     key_type, s = type(key), t._storage
     if alive and s.is_iso:
         return _with_one_value(s, _index(t, key))
-    if type(s.values) is np.ndarray:
-        if key_type is tuple:
-            found = _element(s, key)
-        elif key_type is list or key_type is np.ndarray:
-            found = _rows(s, key)
-        else:
-            found = None
-        if found is not None:
-            return Tensor._from_storage(found)
+    found = None
+    if key_type is tuple:
+        found = _element(s, key) if type(s.values) is np.ndarray else None
+    elif key_type is list or key_type is np.ndarray or key_type in PLAIN_TENSORS:
+        if type(s.values) is np.ndarray or is_untracked(s.values):
+            found = _rows(s, host_key(key))
+    if found is not None:
+        return Tensor._from_storage(found)
     named = key_of(key)
     if named is not None:
         little = moved((s,), ("index", named), lambda: _moved(s, select(key, s.shape)))
