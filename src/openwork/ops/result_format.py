@@ -160,8 +160,7 @@ def remap_one(
         return _remap_one(t, extents, operation, write, host, format)
     program = Program()
     write(program)
-    by_values = program.arrays or any("a_vals" in step for step in program.steps)
-    if not by_values:
+    if not (program.arrays or program.reads_values):
         statement = (operation, extents, format, program.remap, *program.words.values())
         little = moved((s,), statement, lambda: _moved(s, program, extents, format))
         if little is not None:

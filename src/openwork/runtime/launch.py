@@ -32,15 +32,29 @@ class OneLaunch:
     given : the parameters that each call gives, in order; those that the kernel has not are passed over
     """
 
-    __slots__ = ("_record", "_slots", "_start", "_words", "executable")
+    __slots__ = ("_at", "_record", "_slots", "_start", "_words", "executable")
 
     def __init__(self, executable: Executable, words: Mapping[str, int], given: Sequence[str]) -> None:
         self.executable = executable
-        params = [p.name for p in executable.params]
-        self._words = [words.get(name, 0) for name in params]
-        self._slots = [params.index(name) if name in params else -1 for name in given]
+        self._at = {p.name: at for at, p in enumerate(executable.params)}
+        self._slots = [self._at.get(name, -1) for name in given]
         self._start = launcher()
-        self._record = b"" if self._start is None else record(executable.address, self._words, self._slots, False)
+        self._set(words)
+
+    def _set(self, words: Mapping[str, int]) -> None:
+        self._words = [0] * len(self._at)
+        for name, word in words.items():
+            at = self._at.get(name)
+            if at is not None:
+                self._words[at] = word
+        self._record = b"" if self._start is None else record(self.executable.address, self._words, self._slots, False)
+
+    def with_words(self, words: Mapping[str, int]) -> OneLaunch:
+        """The same launch with other fixed words."""
+        other = object.__new__(OneLaunch)
+        other.executable, other._at, other._slots, other._start = self.executable, self._at, self._slots, self._start
+        other._set(words)
+        return other
 
     def __call__(self, memory: Sequence[Any], lo: int = 0, hi: int = 0) -> None:
         if self._start is not None:

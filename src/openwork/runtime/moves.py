@@ -14,7 +14,7 @@ import math
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -76,6 +76,7 @@ def moved(
     arrays : those that the maps read; those of `make` without
 
     It is not the way for much data, operands that torch records or that are iso, formats with slots, bitmaps or blocks,
+    dense ones unless the map tests their elements,
     and under `explain`, which tells of stages.
     """
     if trace.steps or (alive and any(s.is_iso for s in storages)):
@@ -98,31 +99,56 @@ def is_untracked(values: Any) -> bool:
 
 
 _shaped: PlanCache[Any, ShapedMove | bool] = PlanCache("moves for shapes", 1 << 12)
-_plans: PlanCache[Any, Move] = PlanCache("moves")
+_plans: PlanCache[Any, Move | Literal[False]] = PlanCache("moves")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
     """A compiled move, by types alone.
 
+    launch : of the kernel, with no words but the memory that each call gives
     index : the width of the result's indices
     sorted_by : the first levels, by whose coordinates elements are sorted; the walk keeps the order of the others
+    distinct : whether no two elements have the same coordinates
+    runs : the levels of each run of the result's, and whether it is a chain
+    buffers : operand, whether it is pos, and level of each index buffer that the kernel takes
     """
 
-    executable: Executable
-    index: str
+    launch: OneLaunch
+    index: np.dtype[Any]
     sorted_by: int
+    distinct: bool
+    runs: tuple[tuple[tuple[int, ...], bool], ...]
+    buffers: tuple[tuple[int, bool, int], ...]
 
 
 def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove | bool:
     """The move for operands of these types and shapes; False where one launch is not the way."""
-    if statement is None or not holds_whole(statement.format):
+    if statement is None:
         return False
     programs, shape, target = statement
-    first = storages[0]
-    if any(s.format.is_dense or s.format.batch_ndim or s.device != "cpu" or 0 in s.shape for s in storages):
+    if any(0 in s.shape for s in storages) or 0 in shape or max((0, *shape)) > LARGEST:
         return False
-    if 0 in shape or max((0, *shape)) > LARGEST or any(p.most is None for p in programs):
+    spans = target.level_intervals(shape)
+    index = index_scalar(storages, (*shape, max((max(-lo, hi) for lo, hi in spans), default=0)), LITTLE)
+    key = (target, index, *[(s.signature, p.kind, p.most is None) for s, p in zip(storages, programs, strict=True)])
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.keep(key, _plan(storages, statement, index))
+    if plan is False or sum(_bits(spans[: plan.sorted_by])) > KEY_BITS:
+        return False
+    return ShapedMove(plan, storages, statement, spans)
+
+
+def _plan(storages: Sequence[Storage], statement: Moved, index: str) -> Move | Literal[False]:
+    """The plan for operands of these types; False where one launch is not the way."""
+    programs, _, target = statement
+    first = storages[0]
+    if not holds_whole(target) or any(s.format.batch_ndim or s.device != "cpu" for s in storages):
+        return False
+    if any(
+        p.most is None or (s.format.is_dense and not p.reads_values) for s, p in zip(storages, programs, strict=True)
+    ):
         return False
     if first.library == "torch" and first.scalar == "bf16":
         return False
@@ -131,14 +157,23 @@ def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove |
     adds = target.is_unique and not distinct
     if adds and (not injective or len(storages) > 1 or first.scalar in _NOT_ADDED):
         return False
-    spans = target.level_intervals(shape)
-    largest = max(max(-lo, hi) for lo, hi in spans)
-    index = index_scalar(storages, (*shape, largest), LITTLE)
-    count = _sorted_levels(storages, programs, target)
-    if sum(_bits(spans[:count])) > KEY_BITS:
-        return False
-    largest = math.prod(shape) if distinct else LITTLE
-    return ShapedMove(_plan(storages, programs, target, index, count, adds), storages, statement, spans, largest)
+    sorted_by = _sorted_levels(storages, programs, target)
+    executable = _executable(storages, programs, target, index, sorted_by, adds)
+    parts = tuple([(tuple(run.levels), run.kind is Kind.CHAIN) for run in runs(target)])
+    buffers = [
+        (k, part == "pos", level)
+        for k, s in enumerate(storages)
+        for level, pair in enumerate(zip(s.pos, s.crd, strict=True))
+        for part, b in zip(("pos", "crd"), pair, strict=True)
+        if b is not None
+    ]
+    names = [f"a{k}{name[1:]}" for k, s in enumerate(storages) for name in buffer_names(s)[:-1]]
+    names += [f"a{k}_vals" for k in range(len(storages))]
+    names += [f"a{k}_{name}" for k, p in enumerate(programs) for name, _ in p.buffers]
+    chains = [levels for levels, is_chain in parts if is_chain]
+    names += [f"b_pos{levels[0]}" for levels in chains]
+    names += [*(f"b_crd{at}" for levels in chains for at in levels), "b_vals", "sizes", "room"]
+    return Move(OneLaunch(executable, {}, names), numpy_dtype(index), sorted_by, distinct, parts, tuple(buffers))
 
 
 _NOT_ADDED = ("bool", *HALF)
@@ -161,10 +196,10 @@ def _sorted_levels(storages: Sequence[Storage], programs: Sequence[Program], tar
     return next(k for k in range(len(needed) + 1) if follows(order, needed[k:], needed[:k]))
 
 
-def _plan(
+def _executable(
     storages: Sequence[Storage], programs: Sequence[Program], target: Format, index: str, sorted_by: int, adds: bool
-) -> Move:  # fmt: skip
-    """The plan, from the table, from disk, or new. adds : whether elements of equal coordinates are added"""
+) -> Executable:  # fmt: skip
+    """The kernel, from disk or new. adds : whether elements of equal coordinates are added"""
     sources = [operand_of(s) for s in storages]
     maps = [p.remap for p in programs]
     about = " | ".join(
@@ -172,11 +207,7 @@ def _plan(
         for a, m in zip(sources, maps, strict=True)
     )
     text = f"move {about} | {target.identity} {index} {target.is_unique} {sorted_by} {adds}"
-    found = _plans.get(text)
-    if found is None:
-        executable = cache.get(text, lambda: _kernel(sources, maps, target, index, sorted_by, adds))
-        found = _plans.keep(text, Move(executable, index, sorted_by))
-    return found
+    return cache.get(text, lambda: _kernel(sources, maps, target, index, sorted_by, adds))
 
 
 def key_of(key: Any) -> Hashable:
@@ -226,6 +257,25 @@ def _kernel(
     return append_whole("move", ordered, operand, unique=not keep and not adds, keep=keep)
 
 
+def _words(
+    plan: Move, storages: Sequence[Storage], statement: Moved, spans: Sequence[tuple[int, int]]
+) -> dict[str, int]:
+    """The kernel's parameters that follow from shapes and from the numbers of the maps."""
+    words: dict[str, int] = {f"n{d}": n for d, n in enumerate(statement.shape)}
+    for k, (s, p) in enumerate(zip(storages, statement.programs, strict=True)):
+        for d, n in enumerate(s.shape):
+            words[f"a{k}_m{d}"] = n
+        for name in p.scalars:
+            words[f"a{k}_{name}"] = p.words[name]
+    if plan.sorted_by:
+        bits = _bits(spans[: plan.sorted_by])
+        words["bits"] = total = sum(bits)
+        words["digit"] = max(-(-total // max(-(-total // DIGIT), 1)), 1)
+        for level in range(plan.sorted_by):
+            words[f"shift{level}"] = sum(bits[level + 1 :])
+    return words
+
+
 class ShapedMove:
     """A move for operands of known types and shapes: the launch, complete but for addresses and sizes."""
 
@@ -235,17 +285,16 @@ class ShapedMove:
     )  # fmt: skip
 
     def __init__(
-        self, plan: Move, storages: Sequence[Storage], statement: Moved, spans: Sequence[tuple[int, int]], largest: int
-    ) -> None:  # fmt: skip
-        """Lay out the launch; no more than `largest` elements come out."""
-        self._largest = largest
-        programs, self._shape, self._format = statement
-        first, index = storages[0], numpy_dtype(plan.index)
+        self, plan: Move, storages: Sequence[Storage], statement: Moved, spans: Sequence[tuple[int, int]]
+    ) -> None:
+        programs, shape, self._format = statement
+        first, index = storages[0], plan.index
+        self._shape = shape
+        self._largest = largest = math.prod(shape) if plan.distinct else LITTLE
         self._scalar = first.scalar
         self._most = [p.most or 1 for p in programs]
         self._fixed = [array for p in programs for array in p.arrays]
-        parts = runs(self._format)
-        self._sizes, self._nlevels = len(parts), self._format.nlevels
+        self._sizes, self._nlevels = len(plan.runs), len(spans)
         self._layout: list[tuple[int, tuple[int, ...], bool]] = []
         """of each chain: its run, its levels, whether it is below located levels or the first"""
         self._pos: list[tuple[int, Any]] = []
@@ -253,45 +302,19 @@ class ShapedMove:
         self._fields: list[tuple[int, Any]] = []
         """of crd of each chain's levels, and of the values, the greatest length and the dtype"""
         parents = 1
-        for number, run in enumerate(parts):
-            if run.kind is Kind.CHAIN:
+        for number, (levels, is_chain) in enumerate(plan.runs):
+            if is_chain:
                 self._pos.append((parents, index))
-                self._layout.append((number, tuple(run.levels), len(self._pos) == 1))
-            parents *= math.prod(spans[at][1] - spans[at][0] for at in run.levels)
-            if run.kind is Kind.CHAIN:
-                self._fields += [(largest if run is parts[-1] else parents, index)] * len(run.levels)
+                self._layout.append((number, levels, len(self._pos) == 1))
+            for at in levels:
+                parents *= spans[at][1] - spans[at][0]
+            if is_chain:
+                self._fields += [(largest if number + 1 == self._sizes else parents, index)] * len(levels)
         values = first.values.dtype if type(first.values) is np.ndarray else numpy_dtype(first.scalar)
         self._fields.append((largest, values))
-        self._buffers = [
-            (k, part == "pos", level)
-            for k, s in enumerate(storages)
-            for level, pair in enumerate(zip(s.pos, s.crd, strict=True))
-            for part, b in zip(("pos", "crd"), pair, strict=True)
-            if b is not None
-        ]
+        self._buffers = plan.buffers
         self._torch = first.library == "torch"
-        self._lay_out(plan, storages, programs, spans)
-
-    def _lay_out(
-        self, plan: Move, storages: Sequence[Storage], programs: Sequence[Program], spans: Sequence[tuple[int, int]]
-    ) -> None:  # fmt: skip
-        """Make the launch: its words, and which of them are addresses or sizes of the objects of a call."""
-        numbers: dict[str, int] = {f"n{d}": n for d, n in enumerate(self._shape)}
-        names: list[str] = []
-        for k, (s, p) in enumerate(zip(storages, programs, strict=True)):
-            numbers |= {f"a{k}_m{d}": n for d, n in enumerate(s.shape)}
-            numbers |= {f"a{k}_{name}": p.words[name] for name in p.scalars}
-            names += [f"a{k}{name[1:]}" for name in buffer_names(s)[:-1]]
-        names += [f"a{k}_vals" for k in range(len(storages))]
-        names += [f"a{k}_{name}" for k, p in enumerate(programs) for name, _ in p.buffers]
-        bits = _bits(spans[: plan.sorted_by])
-        numbers["bits"] = sum(bits)
-        numbers["digit"] = max(-(-sum(bits) // max(-(-sum(bits) // DIGIT), 1)), 1)
-        numbers |= {f"shift{level}": sum(bits[level + 1 :]) for level in range(plan.sorted_by)}
-        chains = [levels for _, levels, _ in self._layout]
-        names += [f"b_pos{levels[0]}" for levels in chains]
-        names += [*(f"b_crd{at}" for levels in chains for at in levels), "b_vals", "sizes", "room"]
-        self._launch = OneLaunch(plan.executable, numbers, names)
+        self._launch = plan.launch.with_words(_words(plan, storages, statement, spans))
 
     def run(self, storages: Sequence[Storage], arrays: Sequence[Any]) -> Storage | None:
         """The moved elements of storages of the types and shapes; None where they are many."""
@@ -341,4 +364,7 @@ class ShapedMove:
             pos = [None if b is None else from_numpy(b) for b in pos]
             crd = [None if b is None else from_numpy(b) for b in crd]
             values = from_numpy(values)
-        return Storage.over(Structure(self._shape, format, tuple(pos), tuple(crd)), self._scalar, s.fill_value, values)
+        structure = Structure(self._shape, format, tuple(pos), tuple(crd))
+        if self._torch:
+            structure.watch  # noqa: B018  begins now
+        return Storage.over(structure, self._scalar, s.fill_value, values)

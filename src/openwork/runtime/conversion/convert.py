@@ -25,6 +25,7 @@ from ...storage.storage import Storage
 from .. import trace
 from ..gradient_hook import differentiable
 from ..moves import Moved, identity, moved
+from ..promote import HALF
 from .append import append_walk, passes
 from .assembly import Assembly, SlotsFull, full
 from .batch import batched
@@ -69,7 +70,8 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
         one = moved_iso(storage, lambda marks: convert(marks, format, share=share))
         if one is not None:
             return one
-    little = moved((storage,), ("convert", format, format.dims), lambda: _conversion(storage, format))
+    statement = "convert", format, format.dims, storage.fill_value if storage.format.is_dense else None
+    little = moved((storage,), statement, lambda: _conversion(storage, format))
     if little is not None:
         return _sharing(storage, little) if share else little
     result: Storage = _convert(storage, format, share=share)
@@ -77,9 +79,13 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
 
 
 def _conversion(storage: Storage, format: Format) -> Moved | None:
-    """A conversion as a move."""
-    ndim = len(storage.shape)
-    return Moved((identity(ndim),), storage.shape, format) if format.ndim == ndim else None
+    """A conversion as a move, of a dense source of its elements that are not the fill value, where that is 0."""
+    ndim, program = len(storage.shape), identity(len(storage.shape))
+    if storage.format.is_dense:
+        if storage.fill_value or storage.scalar in (*HALF, "c64", "c128"):
+            return None
+        program.test("a_vals[leaf]" if storage.scalar == "bool" else "a_vals[leaf] != 0")
+    return Moved((program,), storage.shape, format) if format.ndim == ndim else None
 
 
 def _sharing(storage: Storage, result: Storage) -> Storage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -99,6 +99,19 @@ class Program:
         """The next result dimension is source dimension `dim`, unchanged."""
         self.rises[dim] = len(self.coordinates)
         self.coordinates.append(f"x{dim}")
+
+    @property
+    def kind(self) -> Hashable:
+        """All but the values of parameters: what a kernel and the order of its elements follow from."""
+        return (
+            self.remap, tuple(self.rises.items()), tuple(self.rises_last.items()), frozenset(self.fixed),
+            tuple(self.free), tuple(self.loops), self.natural, self.injective,
+        )  # fmt: skip
+
+    @property
+    def reads_values(self) -> bool:
+        """Whether a step reads the element's value."""
+        return any("a_vals" in step for step in self.steps)
 
     @property
     def remap(self) -> Remap:
