@@ -159,14 +159,61 @@ class Output(NamedTuple):
 output_of = lru_cache(maxsize=1024)(Output)
 
 
+class Recipe(NamedTuple):
+    """Which word of a launch is which address, extent or stride.
+
+    buffers : of the sparse operand's structure, as (kind, level), in the order of a launch's objects
+    slots : the words that these go to, then those of the stored values, the dense operands and the result; -1 of one
+        that the kernel does not read
+    sizes, extents, strides : words with what they hold: of a level, of an index, of a dense operand (-1 the result)
+    others : words that are asked of the operands by their references
+    """
+
+    buffers: tuple[tuple[str, int], ...]
+    slots: tuple[int, ...]
+    sizes: tuple[tuple[int, int], ...]
+    extents: tuple[tuple[int, str], ...]
+    strides: tuple[tuple[int, int, int], ...]
+    others: tuple[tuple[int, ParamRef], ...]
+
+
+def _recipe(form: Form, refs: Sequence[ParamRef]) -> Recipe:
+    """The recipe of a kernel's references."""
+    structure: list[tuple[int, str, int]] = []
+    sizes: list[tuple[int, int]] = []
+    extents: list[tuple[int, str]] = []
+    strides: list[tuple[int, int, int]] = []
+    others: list[tuple[int, ParamRef]] = []
+    late = dict.fromkeys((form.driver, *form.dense, form.target), -1)
+    for at, ref in enumerate(refs):
+        match ref.kind:
+            case "vals" | "data":
+                late[ref.tensor] = at
+            case "pos" | "crd" | "packed":
+                structure.append((at, ref.kind, ref.level))
+            case "size":
+                sizes.append((at, ref.level))
+            case "extent":
+                extents.append((at, ref.tensor))
+            case "stride":
+                number = -1 if ref.tensor == form.target else form.dense.index(ref.tensor)
+                strides.append((at, number, ref.level))
+            case _:
+                others.append((at, ref))
+    buffers = tuple([(kind, level) for _, kind, level in structure])
+    slots = (*[at for at, _, _ in structure], *late.values())
+    return Recipe(buffers, slots, tuple(sizes), tuple(extents), tuple(strides), tuple(others))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """A compiled statement, by types alone.
 
     operands : the types that it was compiled for, the result's too
     refs : for each word of the kernel the part of an operand that it stands for
-    addresses : (word, part) of those that are addresses
+    recipe : the same, sorted by what a launch does with them
     start : what the result holds before, where the kernel does not write all of it
+    suits_all : whether no word of a launch follows from a structure
     """
 
     stmt: Assignment
@@ -176,8 +223,10 @@ class Plan:
     schedule: Schedule
     executable: Executable
     refs: tuple[ParamRef, ...]
+    recipe: Recipe
     vector: str | None
     start: Any
+    suits_all: bool
 
     @property
     def writes_all(self) -> bool:
@@ -280,7 +329,13 @@ def _new_plan(
     arrays = [n for n, o in operands.items() if o.format is None and (o.unit is not None or o.ndim)]
     refs = tuple(parse_ref(p.name, operands, arrays) for p in executable.params)
     start = identity(stmt.reduction, layout.output.scalar).value
-    return Plan(stmt, form, operands, layout.output, decided, executable, refs, layout.vector, start)
+    suits_all = not any(ref.kind in OF_STRUCTURE for ref in refs)
+    recipe = _recipe(form, refs)
+    return Plan(stmt, form, operands, layout.output, decided, executable, refs, recipe, layout.vector, start, suits_all)
+
+
+OF_STRUCTURE = frozenset({"packed", "last", "slice"})
+"""Kinds of words that follow from a structure, not from its shape."""
 
 
 def lower(

@@ -89,7 +89,7 @@ class ShapedPlan:
     """
 
     __slots__ = (
-        "buffers", "extents", "is_empty", "made", "packed", "plan", "range", "records", "start",
+        "extents", "is_empty", "made", "packed", "plan", "range", "records", "start",
         "suits_all", "work",
     )  # fmt: skip
 
@@ -99,24 +99,21 @@ class ShapedPlan:
         self.work = _work_for_each(plan, extents)
         self.is_empty = 0 in extents.values()
         self.made: tuple[tuple[int, ...], np.dtype[Any]] | None = None
-        self.buffers: tuple[tuple[bool, int], ...] = ()
-        self.records: tuple[bytes, bytes] | None = None
+        self.records: list[bytes] | None = None
         """the launch without addresses, and the same where other threads of Python may run meanwhile"""
         self.range: tuple[int, int] | None = None
         self.start = launcher()
-        self.suits_all = self.start is not None and not any(ref.kind in _OF_STRUCTURE for ref in plan.refs)
+        self.suits_all = self.start is not None and plan.suits_all
 
     def _lay_out(self, storage: Storage, views: Sequence[Strided], out: Any) -> None:
         """Make the records of a launch."""
         plan = self.plan
         result: Any = storage if plan.output.shared else out
-        words, slots, _ = _layout(plan, storage, views, self.extents, result)
+        words, slots = _layout(plan, storage, views, self.extents, result)
         is_plain = plan.schedule.writes_all or not plan.start
         if result is out and is_plain and not self.is_empty and is_contiguous(out) and out.nbytes < LARGE:
             self.made = tuple(out.shape), out.dtype
-        self.buffers = tuple([(ref.kind == "pos", ref.level) for ref in plan.refs if ref.kind in ("pos", "crd")])
-        address = plan.executable.address
-        self.records = record(address, words, slots, False), record(address, words, slots, True)
+        self.records = [record(plan.executable.address, words, slots, releases) for releases in (False, True)]
         if plan.schedule.sliced is not None:
             self.range = 0, self.extents[plan.schedule.sliced]
         elif not storage.format.levels:
@@ -144,8 +141,8 @@ class ShapedPlan:
         if self.records is None:
             self._lay_out(storage, views, out)
         memory: list[Any] = []
-        for is_pos, level in self.buffers:
-            memory.append((storage.pos if is_pos else storage.crd)[level])
+        for kind, level in self.plan.recipe.buffers:
+            memory.append((storage.pos if kind == "pos" else storage.crd)[level])
         memory.append(storage.values)
         for view in views:
             memory.append(view.owner)
@@ -192,10 +189,6 @@ class ShapedPlan:
         trace.note(trace.Step(f"kernel {plan.stmt}", tuple(facts), allocated + scratch, plan.executable))
 
 
-_OF_STRUCTURE = frozenset({"packed", "last", "slice"})
-"""Kinds of words that follow from a structure, not from its shape."""
-
-
 def _work_for_each(plan: Plan, extents: Mapping[str, int]) -> int:
     """The multiplications for each stored element: the product of the extents of the dense indices."""
     return math.prod(extents[i] for i in {*plan.schedule.outer, plan.schedule.vector} if i is not None)
@@ -230,7 +223,8 @@ class Program:
         if work >= PARALLEL_WORK:
             self._cut(Bound(plan, storage, views, extents), work, out)
         else:
-            self.words, self.slots, self.fixed = _layout(plan, storage, views, extents, out)
+            self.words, self.slots = _layout(plan, storage, views, extents, out)
+            self.fixed = _structure_buffers(plan, storage)
             if plan.schedule.sliced is not None:
                 self.bounds = (0, extents[plan.schedule.sliced])
             elif storage.format.levels:
@@ -248,7 +242,8 @@ class Program:
         size = None if plan.output.shared else _contiguous_size(strided(out))
         walked = with_short_rows(bound, threads)
         self.bounds, parts = _bounds_of(walked, threads, work, size)
-        self.words, self.slots, self.fixed = _layout(plan, walked.storage, walked.views, walked.extents, out)
+        self.words, self.slots = _layout(plan, walked.storage, walked.views, walked.extents, out)
+        self.fixed = _structure_buffers(plan, walked.storage)
         self.long_rows = LongRows.of(bound, out if plan.output.shared else strided(out), self.bounds, threads)
         if parts > 1:
             assert size is not None
@@ -310,37 +305,29 @@ def laid_out(views: Sequence[Strided], packed: Sequence[int | None]) -> list[Str
 
 def _layout(
     plan: Plan, storage: Storage, views: Sequence[Strided], extents: Mapping[str, int], out: Any
-) -> tuple[list[int], tuple[int, ...], tuple[Any, ...]]:
-    """The words of a launch with 0 for addresses; the words that these go to, in the order of a launch's objects; and
-    the first of these objects, the buffers of the structure."""
-    form, structure = plan.form, storage._structure or storage.structure
-    words: list[int] = []
-    slots: list[int] = []
-    fixed: list[Any] = []
-    late = dict.fromkeys(("", *form.dense, form.target), -1)
-    for at, ref in enumerate(plan.refs):
-        kind, word = ref.kind, 0
-        if kind == "vals" or kind == "data":
-            late["" if ref.tensor == form.driver else ref.tensor] = at
-        elif kind == "pos" or kind == "crd":
-            slots.append(at)
-            buffer = (storage.pos if kind == "pos" else storage.crd)[ref.level]
-            fixed.append(buffer)
-        elif kind == "packed":
-            slots.append(at)
-            fixed.append(packed_coordinates(storage))
-        elif kind == "size":
-            low, high = (structure.interval_ends or structure.intervals)[ref.level]
-            word = high - low
-        elif kind == "extent":
-            word = extents[ref.tensor]
-        elif kind == "stride":
-            view = strided(out) if ref.tensor == form.target else views[form.dense.index(ref.tensor)]
-            word = view.strides[ref.level]
-        else:
-            word = kernel_argument(ref, {form.driver: storage, form.target: storage}, extents)
-        words.append(word)
-    return words, (*slots, *late.values()), tuple(fixed)
+) -> tuple[list[int], tuple[int, ...]]:
+    """The words of a launch with 0 for addresses, and the words that these go to, in the order of a launch's objects:
+    the buffers of the structure, the stored values, the dense operands, the result."""
+    recipe, structure = plan.recipe, storage._structure or storage.structure
+    words = [0] * len(plan.refs)
+    for at, level in recipe.sizes:
+        low, high = (structure.interval_ends or structure.intervals)[level]
+        words[at] = high - low
+    for at, i in recipe.extents:
+        words[at] = extents[i]
+    for at, number, d in recipe.strides:
+        words[at] = (views[number] if number >= 0 else strided(out)).strides[d]
+    for at, ref in recipe.others:
+        words[at] = kernel_argument(ref, {plan.form.driver: storage, plan.form.target: storage}, extents)
+    return words, recipe.slots
+
+
+def _structure_buffers(plan: Plan, storage: Storage) -> tuple[Any, ...]:
+    """The buffers of a structure that a launch reads, in the order of its objects."""
+    return tuple(
+        packed_coordinates(storage) if kind == "packed" else (storage.pos if kind == "pos" else storage.crd)[level]
+        for kind, level in plan.recipe.buffers
+    )
 
 
 def _contiguous_size(out: Strided) -> int | None:
