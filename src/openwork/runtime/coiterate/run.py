@@ -30,7 +30,7 @@ from .ordered_concat import orderable, run_ordered
 from .partition import capacities, cut, work_of
 from .plan import Compiled, compiled
 from .program import BY_STRUCTURE, BY_TYPES, Program
-from .shaped import Launch, launch_of
+from .shaped import Launch, OneChain, launch_of
 from .single_rows import as_matrix, as_vectors
 
 __all__ = ["converted", "execute", "gallop_text", "loops_text", "run_merge"]
@@ -64,11 +64,24 @@ def execute(
 ) -> tuple[Storage, bool]:  # fmt: skip
     """`run_merge` of operands that torch does not record."""
     plan, boxed = program.plan, [np.array([x]) for x in numbers] if numbers else []
-    if program.one_chain is not None and not trace.steps:
-        found = program.one_chain.run(storages, (*boxed, *plan.constants), plan.warnings)
-        if found is not None:
-            return found
+    if not trace.steps:
+        if program.one_chain is None and not program.has_run:
+            program.one_chain = _one_chain(program, storages)
+        if program.one_chain is not None:
+            found = program.one_chain.run(storages, (*boxed, *plan.constants), plan.warnings)
+            if found is not None:
+                return found
     return _execute(program, storages, (*boxed, *plan.constants)), plan.warnings is WarningSource.NEVER
+
+
+def _one_chain(program: Program, storages: tuple[Storage, ...]) -> OneChain | None:
+    """The launch of a merge that converts nothing, where its result has one chain and it is not one of single rows."""
+    plan, shape = program.plan.schedule, program.shape
+    if plan.converts or 0 in shape or any(s.device != "cpu" for s in storages):
+        return None
+    if as_vectors(plan, storages, shape) is not None:
+        return None
+    return launch_of(plan, storages, shape).one_chain
 
 
 def _execute(program: Program, storages: tuple[Storage, ...], passed: Sequence[Array]) -> Storage:

@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -67,7 +67,11 @@ def _launch(plan: MergeSchedule, storages: tuple[Storage, ...], shape: tuple[int
     kernel = compiled(plan, storages, _width(storages, largest), drivers)
     extents = {f"n{at}": hi - lo for at, (lo, hi) in enumerate(spans)}
     extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
-    one_chain = OneChain(plan, kernel, spans, storages, shape) if _has_one_chain(plan, kernel, storages) else None
+    recipe = _RECIPES.get((plan, kernel))
+    if recipe is None:
+        found: Recipe | Literal[False] = _has_one_chain(plan, kernel, storages) and Recipe(plan, kernel, storages)
+        recipe = _RECIPES.keep((plan, kernel), found)
+    one_chain = OneChain(recipe, spans, extents, shape) if isinstance(recipe, Recipe) else None
     return Launch(kernel, spans, extents, one_chain)
 
 
@@ -79,47 +83,61 @@ def _width(storages: tuple[Storage, ...], largest: int) -> str:
     return "i32"
 
 
+class Recipe:
+    """What the launches of one compiled merge for all shapes have in common, where its result has one chain."""
+
+    __slots__ = (
+        "before", "behind", "buffers", "fields", "index", "kernel", "last", "limit", "objects", "plan",
+        "points", "size", "start", "tail", "torch",
+    )  # fmt: skip
+
+    def __init__(self, plan: MergeSchedule, kernel: Compiled, storages: tuple[Storage, ...]) -> None:
+        self.plan, self.kernel = plan, kernel
+        run = plan.runs[-1]
+        self.index = numpy_dtype(kernel.index)
+        self.fields = [self.index] * len(run.levels) + [numpy_dtype(plan.scalar)]
+        """of crd of the chain's levels, and of the values, the dtype"""
+        self.size = sum(dtype.itemsize for dtype in self.fields)
+        """bytes of an element of the result"""
+        self.tail = kernel.names[kernel.names.index("chunks") + 1 :]
+        self.buffers = _buffers_of(storages)
+        numbers = {name: k for k, name in enumerate(plan.dims)}
+        refs = [ref for name in kernel.names if (ref := kernel.refs.get(name)) is not None]
+        self.last = [(numbers[ref.tensor], ref.level) for ref in refs]
+        self.limit = 2**31 - 1 if kernel.index == "i32" else 2**62
+        self.before = (None,) * run.first
+        self.behind = (None,) * (plan.target.nlevels - run.first - 1)
+        self.start = launcher()
+        self.objects = kernel.prefix + len(plan.parameters) + len(refs) + len(self.fields) + 2
+        self.torch = sys.modules["torch"] if storages[0].library == "torch" else None
+        """where buffers are its tensors, else None"""
+        self.points = any(type(b) is not np.ndarray for s in storages for b in s.buffers)
+        """whether some buffers are given by address: torch's, of an index beside NumPy's values say"""
+
+
+_RECIPES: PlanCache[Any, Recipe | Literal[False]] = PlanCache("recipes of merges")
+
+
 class OneChain:
     """The launch of one compiled merge for one shape, whose result has one chain at its last level."""
 
-    __slots__ = (
-        "_before", "_behind", "_buffers", "_capacity", "_fields", "_kernel", "_last", "_limit", "_meta", "_plan",
-        "_points", "_pos", "_record", "_shape", "_sizes", "_start", "_sums", "_tail", "_torch",
-    )  # fmt: skip
+    __slots__ = ("_capacity", "_meta", "_pos", "_recipe", "_record", "_shape", "_sums", "_tail")
 
     def __init__(
-        self, plan: MergeSchedule, kernel: Compiled, spans: tuple[tuple[int, int], ...], storages: tuple[Storage, ...],
-        shape: tuple[int, ...],
-    ) -> None:  # fmt: skip
-        self._plan, self._kernel, self._shape = plan, kernel, shape
-        run, (bound,) = plan.runs[-1], kernel.bounds
+        self, recipe: Recipe, spans: tuple[tuple[int, int], ...], extents: dict[str, int], shape: tuple[int, ...]
+    ) -> None:
+        self._recipe, self._shape = recipe, shape
+        kernel = recipe.kernel
+        (bound,) = kernel.bounds
         sizes = [hi - lo for lo, hi in spans]
         self._capacity = math.prod(sizes)
-        self._sums = [[(k, math.prod(sizes[at] for at in lacks)) for k, _, lacks in terms] for terms in bound.sums]
-        index, value = numpy_dtype(kernel.index), numpy_dtype(plan.scalar)
-        self._fields = [index] * len(run.levels) + [value]
-        self._sizes = sum(dtype.itemsize for dtype in self._fields)
-        """bytes of an element of the result"""
-        self._pos = math.prod(sizes[: run.first]) + 1, index
+        self._sums = [[(k, math.prod([sizes[at] for at in lacks])) for k, _, lacks in terms] for terms in bound.sums]
+        self._pos = math.prod(sizes[: len(recipe.before)]) + 1
         self._meta = np.array([*spans[0], 0, 0], np.int64)
-        extents = {f"n{at}": n for at, n in enumerate(sizes)} | {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
-        self._tail = (1, *(extents[name] for name in kernel.names[kernel.names.index("chunks") + 1 :]))
-        self._buffers = _buffers_of(storages)
-        numbers = {name: k for k, name in enumerate(plan.dims)}
-        refs = [ref for name in kernel.names if (ref := kernel.refs.get(name)) is not None]
-        self._last = [(numbers[ref.tensor], ref.level) for ref in refs]
-        self._limit = 2**31 - 1 if kernel.index == "i32" else 2**62
-        self._before = (None,) * run.first
-        self._behind = (None,) * (plan.target.nlevels - run.first - 1)
-        self._start = launcher()
-        objects = kernel.prefix + len(plan.parameters) + len(refs) + len(self._fields) + 2
-        words = (*(0,) * objects, *self._tail)
-        self._record = record(kernel.executable.address, words, range(objects), False)
+        self._tail = (1, *map(extents.__getitem__, recipe.tail))
+        words = (*(0,) * recipe.objects, *self._tail)
+        self._record = record(kernel.executable.address, words, range(recipe.objects), False)
         """the launch, without addresses and last positions"""
-        self._torch = sys.modules["torch"] if storages[0].library == "torch" else None
-        """where buffers are its tensors, else None"""
-        self._points = any(type(b) is not np.ndarray for s in storages for b in s.buffers)
-        """whether some buffers are given by address: torch's, of an index beside NumPy's values say"""
 
     def run(
         self, storages: tuple[Storage, ...], passed: Sequence[Any], how: WarningSource
@@ -134,15 +152,17 @@ class OneChain:
                 total += storages[k].values.shape[0] * factor
             if total < elements:
                 elements = total
-        if elements >= MINIMUM and (elements + SLACK >= self._limit or pool.threads > 1):
+        recipe = self._recipe
+        if elements >= MINIMUM and (elements + SLACK >= recipe.limit or pool.threads > 1):
             return None
         elements += SLACK
-        if self._torch is not None and (elements * self._sizes > SMALL or self._torch.is_inference_mode_enabled()):
+        nbytes, torch = elements * recipe.size, recipe.torch
+        if torch is not None and (nbytes > SMALL or torch.is_inference_mode_enabled()):
             return None
-        meta, (count, index) = self._meta.copy(), self._pos
-        make = np.empty if elements * self._sizes <= SMALL else reserve
-        parts = [make(count, index)]
-        for dtype in self._fields:
+        meta = self._meta.copy()
+        make = np.empty if nbytes <= SMALL else reserve
+        parts = [make(self._pos, recipe.index)]
+        for dtype in recipe.fields:
             parts.append(make(elements, dtype))
         used = self._launch(storages, passed, parts, meta, elements)
         silent = how is WarningSource.NEVER or (elements < LONG and how is WarningSource.FLAGS and not raised())
@@ -155,28 +175,30 @@ class OneChain:
     ) -> int:
         """Run the kernel, which fills the parts of the result and counts in `meta`; the elements that it found."""
         memory: list[Any] = []
-        for k, is_pos, level in self._buffers:
+        recipe = self._recipe
+        for k, is_pos, level in recipe.buffers:
             s = storages[k]
             memory.append(s.values if level < 0 else (s.pos if is_pos else s.crd)[level])
-        if self._points:
+        if recipe.points:
             memory = _pointers(memory)
         memory += passed
-        for k, level in self._last:
+        for k, level in recipe.last:
             s = storages[k]
             count = s.values.shape[0] if level == len(s.pos) - 1 else s.positions[level]
             memory.append(max(0, count - 1))
         memory += parts
         memory.append(meta)
-        executable = self._kernel.executable
-        if self._start is None or elements >= LONG:
+        executable = recipe.kernel.executable
+        if recipe.start is None or elements >= LONG:
             words = [x if type(x) is int else address(x) for x in memory]
             executable.run_sized(elements, (*words, *self._tail), 0, 1)
-        elif code := self._start(self._record, tuple(memory), 0, 1):
+        elif code := recipe.start(self._record, tuple(memory), 0, 1):
             executable.fail(code)
         return int(meta[3])
 
     def _result(self, storages: tuple[Storage, ...], parts: list[Any], used: int) -> Storage:
-        plan, torch = self._plan, self._torch
+        recipe = self._recipe
+        plan, torch = recipe.plan, recipe.torch
         for k in plan.shares:
             if storages[k].values.shape[0] == used:
                 s = storages[k]
@@ -185,7 +207,8 @@ class OneChain:
         if torch is not None:
             parts = list(map(torch.from_numpy, parts))
         pos, *crd, values = parts
-        structure = Structure(self._shape, plan.target, (*self._before, pos, *self._behind), (*self._before, *crd))
+        before, behind = recipe.before, recipe.behind
+        structure = Structure(self._shape, plan.target, (*before, pos, *behind), (*before, *crd))
         return Storage.over(structure, plan.scalar, plan.fill, values)
 
 
