@@ -28,7 +28,7 @@ from .conversion.ranges import Ranges, of_numbers
 from .gradient_hook import differentiable
 from .promote import compute_scalar
 
-__all__ = ["by_library", "extreme", "total", "total_and_count"]
+__all__ = ["LEAST", "by_library", "extreme", "total", "total_and_count"]
 
 ROW = tuning.SUM_ROW
 _BY_LIBRARY = {"bool", *COMPLEX}

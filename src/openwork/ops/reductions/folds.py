@@ -21,7 +21,7 @@ from ...ir.index import Access, Apply, Assignment
 from ...ir.types import COMPLEX, FLOATS
 from ...runtime.contract import contract
 from ...runtime.duplicates import summed
-from ...runtime.full_sum import total
+from ...runtime.full_sum import LEAST, total
 from ...runtime.gradient_hook import differentiable
 from ...runtime.promote import accumulator
 from ...storage.buffers import Array, cast, dtype_of, is_torch, numpy_dtype, scalar_name, scalar_of
@@ -246,9 +246,23 @@ def _statement(op: str, ndim: int, axes: tuple[int, ...], count: bool) -> Assign
 def fold(op: str, t: Tensor, axes: tuple[int, ...], scalar: str) -> Array:
     """`t` reduced over `axes` by sum, prod, min or max, in the scalar type: an array of its library."""
     s = t._raw_storage  # the guard was asked by the one who calls
-    if op == "sum" and len(axes) == len(s.shape) and _is_all_values(s, scalar):
-        return total(s.values, scalar)
+    if len(axes) == len(s.shape):
+        if op == "sum" and _is_all_values(s, scalar):
+            return total(s.values, scalar)
+        is_few = type(s.values) is np.ndarray and 0 < s.values.shape[0] == s.nse < LEAST
+        if op in _EXTREMES and is_few and s.format.is_unique and s.scalar not in (*COMPLEX, "bf16"):
+            return _extreme(_EXTREMES[op], s)
     return _fold(op, t, axes, scalar)
+
+
+_EXTREMES = {"min": np.minimum, "max": np.maximum}
+
+
+def _extreme(ufunc: np.ufunc, s: Storage) -> Array:
+    """The least or largest of few elements, and of the fill value where an element is not stored."""
+    found = ufunc.reduce(s.values)
+    is_full = s.values.shape[0] == math.prod(s.shape)
+    return np.asarray(found if is_full else ufunc(found, s.values.dtype.type(s.fill_value)))
 
 
 @differentiable(lambda op, t, *_: (t._raw_storage.values,))
