@@ -203,3 +203,21 @@ def test_the_format_stays_where_it_promises_less(spec: str, like: str) -> None:
     t.resize(9, 11)
     assert t.format == format or "batch" in spec  # which a resized tensor has no more
     np.testing.assert_array_equal(t.to_numpy()[:8], 2 * dense[:, :11])
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "dcsr", "bitmap", "dense"])
+def test_an_element_that_is_stored(format: str) -> None:
+    """It is written where it lies, so that what shares the values sees it; any other way gives the same elements."""
+    dense = np.array([[0, 2.0, 0], [3.0, 0, 4.0]])
+    t = ow.asarray(dense, format=format)
+    turned, structure = t.T, t._storage.structure
+    t[1, 2], dense[1, 2] = 7, 7
+    assert t._storage.structure is structure or format in ("dense", "bitmap")
+    same(t, dense)
+    same(turned, dense.T)
+    for key, value in [((0, -2), 2.5), ((1, 0), 0), ((0, 0), 1.5), ((1, 2), np.nan), ((-1, -1), True), ((1, 2), 1e300)]:
+        t[key] = dense[key] = value
+        same(t, dense)
+        t.check()
+    with pytest.raises(IndexError, match="out of bounds for axis 1"):
+        t[1, 3] = 1.0

@@ -319,3 +319,35 @@ def test_rows_that_all_threads_copy(monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_array_equal(ow.take(a, rows, axis=0).to_numpy(), dense[rows])
     finally:
         ow.set_num_threads(before)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "dcsr", "bsr(2, 2)", "bitmap"])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.uint64])
+def test_pairs_of_coordinates(format: str, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    dense = rng.random((30, 20)) * (rng.random((30, 20)) < 0.3)
+    t = ow.asarray(dense, format=format)
+    rows, cols = rng.integers(0, 30, 50).astype(dtype), rng.integers(0, 20, 50).astype(dtype)
+    found = t[rows, cols]
+    found.check()
+    same(found, dense[rows, cols])
+    if dtype in (np.int64, np.int32):
+        same(t[rows - 30, -1 - cols], dense[rows - 30, -1 - cols])
+    for wrong in [(rows + 30, cols), (rows, cols + 20)]:
+        with pytest.raises(IndexError, match="out of bounds"):
+            t[wrong]
+    with pytest.raises(IndexError, match="broadcast"):
+        t[rows[:3], cols[:2]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "bool", "int8"])
+def test_rows_over_torch(dtype: str) -> None:
+    dense = (torch.rand(30, 40) * 9 * (torch.rand(30, 40) < 0.2)).to(getattr(torch, dtype))
+    t = ow.asarray(dense, format="csr")
+    for key in (torch.tensor([3, 1, 1, -2]), torch.tensor([3], dtype=torch.int32), torch.rand(30) < 0.5, [4, 5]):
+        found = t[key]
+        found.check()
+        assert found.values.dtype == dense.dtype
+        assert torch.equal(found.to_dense(), dense[key])
+    with pytest.raises(IndexError, match="out of bounds"):
+        t[torch.tensor([30])]

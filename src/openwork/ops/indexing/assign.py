@@ -29,7 +29,7 @@ from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..manipulation.shaping import reshape
 from ..result_format import ROOM, dense_array, from_dense_array, to_result_format
-from .index import host_key, index_selection, outermost_coordinates
+from .index import host_key, index_selection, outermost_coordinates, position_of
 from .key_join import keys_of, sorted_places, test_member
 from .keys import Axis, Group, Ints, Selection, select
 from .structure import pattern
@@ -106,6 +106,9 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
     Cost: O(nse + elements set). Raises IndexError for the key, ShapeError where shapes do not broadcast,
     UnsupportedError where a sparse `values` has another fill value.
     """
+    changed = _with_element(t._storage, key, values) if type(key) is tuple and type(t) is Tensor else None
+    if changed is not None:
+        return Tensor._from_storage(changed)
     selection = select(key, t.shape)
     operand = _broadcastable_values(values, t, selection)
     if t.format.is_dense:
@@ -125,6 +128,25 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
         ),
         t.format,
     )
+
+
+def _with_element(s: Storage, key: tuple[Any, ...], value: Any) -> Storage | None:
+    """The storage with one stored element changed, of the same structure; None for any other key or value."""
+    if type(value) not in _NUMBERS_OF.get(s.scalar, ()) or type(s.values) is not np.ndarray:
+        return None
+    if value != value or value == s.fill_value or abs(value) > _LARGEST:
+        return None
+    position = position_of(s, key)
+    if position is None or position < 0 or s.is_iso:
+        return None
+    values = s.values.copy()
+    values[position] = value
+    return s.with_values(values)
+
+
+_NUMBERS_OF: dict[str, tuple[type, ...]] = {"f64": (int, float), "c128": (int, float, complex)}
+"""The types of Python's numbers that an element may be set to as they are."""
+_LARGEST = float(2**1000)
 
 
 @answering

@@ -40,13 +40,13 @@ from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..result_format import ROOM, dense_array, from_dense_array, little_format, sum_at_origin, to_result_format
 from .batches import batch_slices
-from .keys import Axis, Ints, Selection, Span, select, split_off
+from .keys import Axis, Ints, Selection, Span, select, split_off, within
 from .selection_map import write_selection
 from .take_inner import inner_coordinates, take_inner
 
 SCALAR = parse("() -> ()")
 
-__all__ = ["host_key", "index", "index_selection", "insert_dims", "outermost_coordinates"]
+__all__ = ["host_key", "index", "index_selection", "insert_dims", "outermost_coordinates", "position_of"]
 
 
 def index(t: Tensor, key: Any) -> Tensor:
@@ -79,10 +79,11 @@ def index(t: Tensor, key: Any) -> Tensor:
         return _with_one_value(s, _index(t, key))
     found = None
     if key_type is tuple:
-        found = _element(s, key) if type(s.values) is np.ndarray else None
-    elif key_type is list or key_type is np.ndarray or key_type in PLAIN_TENSORS:
-        if type(s.values) is np.ndarray or is_untracked(s.values):
-            found = _rows(s, host_key(key))
+        by_arrays = key and type(key[-1]) is np.ndarray
+        found = (_points if by_arrays else _element)(s, key) if type(s.values) is np.ndarray else None
+    elif key_type in _ARRAYS or key_type in PLAIN_TENSORS:
+        is_plain = type(s.values) is np.ndarray or is_untracked(s.values)
+        found = _rows(s, key if key_type in _ARRAYS else host_key(key)) if is_plain else None
     if found is not None:
         return Tensor._from_storage(found)
     named = key_of(key)
@@ -109,6 +110,7 @@ def _moved_by_arrays(s: Storage, key: tuple[Any, ...]) -> Storage | None:
     return moved((s,), statement, lambda: Moved((program,), selection.shape, format), program.arrays)
 
 
+_ARRAYS = frozenset({list, np.ndarray})
 _BESIDE_ARRAYS = frozenset({int, slice, list, np.ndarray, type(None), type(Ellipsis)})
 
 
@@ -139,8 +141,8 @@ def _with_one_value(s: Storage, selected: Tensor) -> Tensor:
     return Tensor._from_storage(out.with_values(spread(out.values[:1], length(out.values)), s.fill_value))
 
 
-def _element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
-    """One element, by a search on the host; None for a key or a format that it does not cover."""
+def position_of(s: Storage, key: tuple[Any, ...]) -> int | None:
+    """The position of the element at integers, ABSENT where none is stored; None for a key or format not covered."""
     shape = s.shape
     if len(key) != len(shape):
         return None
@@ -151,11 +153,29 @@ def _element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
         coordinates.append(k if k >= 0 else k + n)
     search = _by_types(s, "element", locator)
     position = SEVERAL if search is None else search(s, coordinates)
-    if position == SEVERAL:
+    return None if position == SEVERAL else position
+
+
+def _element(s: Storage, key: tuple[Any, ...]) -> Storage | None:
+    """One element, by a search on the host; None for a key or a format that it does not cover."""
+    position = position_of(s, key)
+    if position is None:
         return None
     fill = s.fill_value
     values = s.values[position : position + 1] if position != ABSENT else np.array([fill], s.values.dtype)
     return Storage((), SCALAR, s.scalar, fill, (), (), values)
+
+
+def _points(s: Storage, key: tuple[Any, ...]) -> Storage | None:
+    """The elements of a matrix at pairs of integers, by two arrays of one length; None for any other key or format."""
+    if len(key) != 2 or len(s.shape) != 2 or not s.format.is_unique:
+        return None
+    for k in key:
+        if type(k) is not np.ndarray or k.ndim != 1 or k.dtype.kind not in "iu" or k.dtype == np.uint64:
+            return None
+    if not 0 < key[0].shape[0] == key[1].shape[0] <= length(s.values):
+        return None
+    return pick(s, {d: within(k.astype(np.int64), s.shape[d], d) for d, k in enumerate(key)})
 
 
 def _rows(s: Storage, key: Any) -> Storage | None:

@@ -18,7 +18,7 @@ from ...tensor.tensor import Tensor
 if TYPE_CHECKING:
     from ...tensor.tensor import Tensor
 
-__all__ = ["Axis", "Group", "Ints", "Selection", "Span", "select", "split_off"]
+__all__ = ["Axis", "Group", "Ints", "Selection", "Span", "select", "split_off", "within"]
 
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -328,9 +328,11 @@ def _checked_integer(index: int, dim: int, extent: int) -> int:
 
 def _checked_array(item: _IndexArray, dim: int, shape: tuple[int, ...]) -> Ints:
     """The coordinates of an index array, negative ones counted from the end; IndexError beyond the extent."""
-    if item.mask:
-        return item.array
-    extent, array = shape[dim], item.array
+    return item.array if item.mask else within(item.array, shape[dim], dim)
+
+
+def within(array: Ints, extent: int, dim: int) -> Ints:
+    """Coordinates along a dimension, negative ones counted from the end; IndexError beyond the extent."""
     if array.size:
         low, high = int(array.min()), int(array.max())
         if high >= extent or low < -extent:
