@@ -153,6 +153,8 @@ def _source(obj: Any) -> Tensor | None:
 
 def _tensor_of(obj: object, copy: bool | None, fill: Any, format: object) -> Tensor:
     policy = BufferPolicy(copy)
+    if type(obj) is np.ndarray:
+        return dense_tensor(_check_numbers(obj), policy, fill, obj, format)
     if buffers.is_torch(obj):
         return from_torch(obj, policy, fill)
     if _is_scipy(obj):
