@@ -325,8 +325,6 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
     keeps_structure = not s.fill_value and (op == "mul" or (op in ("div", "floordiv", "mod") and left))
     new_dims = len(shape) - array.ndim
     dims = tuple(new_dims + d for d in range(array.ndim) if array.shape[d] != 1)
-    both: tuple[Expression, Expression] = (Access("A", ()), Access("D", ()))
-    pair = Apply(op, both if left else both[::-1])
     squeezed = array.reshape(tuple(n for n in array.shape if n != 1))
     stmt = _statement(op, len(shape), dims, left)
     scalar = _result_scalar(op, s, array, left)
@@ -337,23 +335,36 @@ def _with_dense(op: str, a: Any, b: Any, zero_annihilates: bool) -> Any:
             result_storage = sample(stmt, {"A": s, "D": strided(squeezed)}, scalar)
         result_storage = result_storage if zero_annihilates else add_nonfinite(op, result_storage, s.scalar, array)
         if isinstance(array, np.ndarray) and result_storage.scalar[0] in "iu":
-            report_integers(pair, {"A": s, "D": array}, numpy_dtype(result_storage.scalar))
+            report_integers(_pair(op, left), {"A": s, "D": array}, numpy_dtype(result_storage.scalar))
         elif (
             isinstance(array, np.ndarray)
             and result_storage.scalar not in ("bool", "bf16")
             and not bounded(result_storage.values, FINITE)
         ):
-            report_dense(pair, {"A": s, "D": array}, Tensor._from_storage(result_storage).to_numpy())
+            report_dense(_pair(op, left), {"A": s, "D": array}, Tensor._from_storage(result_storage).to_numpy())
         return Tensor._from_storage(result_storage)
     result = _dense_result(op, s, array, squeezed, stmt, left, shape)
-    report_dense(pair, {"A": s, "D": array}, result)
+    report_dense(_pair(op, left), {"A": s, "D": array}, result)
     return result
 
 
+def _pair(op: str, left: bool) -> Apply:
+    """The operation of a sparse and a dense operand, for what is told of its result."""
+    both: tuple[Expression, Expression] = (Access("A", ()), Access("D", ()))
+    return Apply(op, both if left else both[::-1])
+
+
 def _result_scalar(op: str, s: Storage, array: Any, left: bool) -> str:
-    """The scalar type that the array library gives the operation."""
-    values, elements = s.values[:0], array.reshape(-1)[:0]
-    return scalar_of(apply(op, values, elements) if left else apply(op, elements, values))
+    """The scalar type that the array library gives the operation, by the types of the operands."""
+    key = op, s.values.dtype, array.dtype, left
+    scalar = _RESULTS.get(key)
+    if scalar is None:
+        values, elements = s.values[:0], array.reshape(-1)[:0]
+        scalar = _RESULTS.keep(key, scalar_of(apply(op, values, elements) if left else apply(op, elements, values)))
+    return scalar
+
+
+_RESULTS: PlanCache[Any, str] = PlanCache("scalar types of operations with dense arrays")
 
 
 @differentiable(lambda op, s, array, *_: (s.values, array))
