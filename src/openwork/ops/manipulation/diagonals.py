@@ -80,11 +80,21 @@ def diags_array(
     target = "dia" if format is None else format
     if not parts:
         return zeros((rows, columns), dtype=dtype, format=target)
-    values = (concat(parts, axis=0) if len(parts) > 1 else parts[0]).asformat("dense")
+    values = _joined(parts).asformat("dense")
     values = values if dtype is None else values.astype(dtype, copy=False)
     row_crd = np.concatenate(first_rows)
     col_crd = row_crd + np.repeat(np.array(offset_list, np.int64), [len(t) for t in first_rows])
     return _from_coordinates(values, (row_crd, col_crd), (rows, columns)).asformat(target)
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    """Vectors, one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays = [t._storage.values for t in parts]
+    if all(t.format.is_dense for t in parts) and all(type(a) is np.ndarray for a in arrays):
+        return Tensor._from_dense(np.concatenate(arrays))
+    return concat(parts, axis=0)
 
 
 def _offsets_and_vectors(diagonals: Any, offsets: Any) -> tuple[tuple[int, ...], list[Tensor]]:
