@@ -68,6 +68,8 @@ class Multifrontal:
     ) -> None:  # fmt: skip
         passes = passes or Passes()
         passes.begin(f"{kind}: symbolic phase")
+        self._equilibrated: Array | None = None
+        """The values whose scales `scales` has, until they are factored."""
         self.kind, self.scalar, self.n = kind, scalar, rows.n
         self.scales = None if kind == "cholesky" else self._scales(rows)
         match = self.scales.match if self.scales is not None else None
@@ -82,6 +84,7 @@ class Multifrontal:
 
     def _scales(self, rows: Rows) -> Scales:
         r, c = equilibrated(rows, self.kind == "ldl")
+        self._equilibrated = rows.values
         return Scales(r, c, transversal(rows, r, c) if self.kind == "lu" else None)
 
     @property
@@ -112,9 +115,10 @@ class Multifrontal:
         tiny = 0.0
         if self.scales is not None:
             match = self.scales.match
-            if match is None:
+            if match is None and values is not self._equilibrated:
                 r, c = equilibrated(rows, self.kind == "ldl")
                 self.scales = Scales(r, c, None)
+            self._equilibrated = None
             values = values * (self.scales.row[self.row] * self.scales.col[self.col]).astype(values.real.dtype)
             tiny = float(np.finfo(numpy_dtype(self.scalar)).eps) * float(np.abs(values).max(initial=0.0))
         return values, tiny
