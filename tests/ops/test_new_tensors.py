@@ -27,7 +27,7 @@ MOST_RECORDED = {"a @ x": 54, "a.sum()": 26, "a + b": 53, "a * 2": 15}
 
 MOST_NEW_SHAPE = {
     "a @ x": 60, "a.sum(0)": 62, "a.sum(1)": 63, "a.to_dense()": 63, "a.asformat('csc')": 75, "a[:, 3:9]": 105,
-    "ow.diagonal(a)": 105, "ow.tril(a)": 92, "ow.vstack([a, b])": 105, "a[[1, 5, 7]]": 55, "a + b": 68, "a * 2": 14,
+    "ow.diagonal(a)": 105, "ow.tril(a)": 92, "ow.vstack([a, b])": 105, "a[[1, 5, 7]]": 55, "a + b": 68, "a * 2": 14, "a @ ow.asarray(b.T, format='csr')": 133,
 }  # fmt: skip
 """The same of tensors whose shape was never met: plans are by types, what follows from a shape is a few words."""
 

@@ -214,6 +214,8 @@ def scalar_name(dtype: object) -> str:
         return scalar_known
     if isinstance(dtype, str) and dtype in _NAMES:
         return dtype
+    if isinstance(dtype, type) and dtype in _scalar_by_type:
+        return _scalar_by_type[dtype]
     name = str(dtype)
     if name.startswith("torch."):
         scalar = _BY_NAME.get(name[6:])
@@ -261,6 +263,7 @@ class _ScalarByDtype(dict[Any, str]):
 
 
 scalar_by_dtype = _ScalarByDtype({dtype: scalar for scalar, dtype in _numpy.items()})
+_scalar_by_type: dict[type, str] = {dtype.type: scalar for scalar, dtype in _numpy.items()} | {float: "f64"}
 
 
 at_first_tensor: list[Callable[[], None]] = []

@@ -42,43 +42,57 @@ GIVEN = ("apos", "acrd", "a", "bpos", "bcrd", "b", "flops", "pos", "crd", "v", "
 
 _NOTHING = np.zeros(2, np.int64)
 """In the place of a mask, and of where a range's rows begin."""
+_NO_MASK = dict.fromkeys(("mpos", "mcrd", "slots"), address(_NOTHING))
+
+
+class _TypedProduct:
+    """The product of CSR matrices of given types: its launches, without words that follow from shapes."""
+
+    __slots__ = ("count", "index", "product", "result", "types", "value")
+
+    def __init__(self, s: Storage, t: Storage) -> None:
+        a, b = (Rows(x.pos[1], x.crd[1], x.values, x.shape[1]) for x in (s, t))
+        self.result = _result(s, t)
+        self.types = types_of(a, b, self.result)
+        self.index, self.value = numpy_dtype(self.types.out[1]), numpy_dtype(self.result)
+        bound, product = (executable_of(kind, self.types, RING) for kind in ("bound", "product"))
+        self.count = OneLaunch(bound, {}, ("apos", "acrd", "bpos", "flops"))
+        self.product = OneLaunch(product, {}, GIVEN)
+
+    def of_shapes(self, s: Storage, t: Storage) -> _Way:
+        """The product of matrices of these shapes."""
+        return _ShapedProduct(self, s.shape[0], t.shape[1])
 
 
 class _ShapedProduct:
     """The product of matrices of given types and shapes: its launches, complete but for addresses and sizes."""
 
-    __slots__ = ("_bits", "_columns", "_count", "_index", "_product", "_result", "_rows", "_types", "_value", "_words")
+    __slots__ = ("_bits", "_columns", "_product", "_rows", "_typed", "_words")
 
-    def __init__(self, s: Storage, t: Storage) -> None:
-        a, b = (Rows(x.pos[1], x.crd[1], x.values, x.shape[1]) for x in (s, t))
-        self._rows, self._columns = s.shape[0], t.shape[1]
-        self._result = _result(s, t)
-        self._types = types_of(a, b, self._result)
-        self._index, self._value = numpy_dtype(self._types.out[1]), numpy_dtype(self._result)
-        self._bits = max(1, (self._columns - 1).bit_length())
-        window = min(self._columns, WINDOW)
+    def __init__(self, typed: _TypedProduct, rows: int, columns: int) -> None:
+        self._typed, self._rows, self._columns = typed, rows, columns
+        self._bits = max(1, (columns - 1).bit_length())
+        window = min(columns, WINDOW)
         self._words = {
-            "columns": self._columns, "width": window, "table": 1, "bits": self._bits, "sort_to": SHORT,
-            "dense_from": SHORT + 1, "window": window, **dict.fromkeys(("mpos", "mcrd", "slots"), address(_NOTHING)),
+            "columns": columns, "width": window, "table": 1, "bits": self._bits, "sort_to": SHORT,
+            "dense_from": SHORT + 1, "window": window, **_NO_MASK,
         }  # fmt: skip
-        bound, product = (executable_of(kind, self._types, RING) for kind in ("bound", "product"))
-        self._count = OneLaunch(bound, {}, ("apos", "acrd", "bpos", "flops"))
-        self._product = OneLaunch(product, self._words, GIVEN)
+        self._product = typed.product.with_words(self._words)
 
     def __call__(self, s: Storage, t: Storage, recalled: str) -> Storage | None:
         """The product; None where rows are long, or products many."""
-        rows = self._rows
+        typed, rows = self._typed, self._rows
         flops = np.empty(rows, np.int64)
         operands: list[Any] = [s.pos[1], s.crd[1], s.values, t.pos[1], t.crd[1], t.values]
         if type(s.values) is not np.ndarray:
             operands = memory_of(operands)
-        self._count((operands[0], operands[1], operands[3], flops), 0, rows)
+        typed.count((operands[0], operands[1], operands[3], flops), 0, rows)
         most, total = int(flops.max()), int(flops.sum())
         digits = max(1, (max(most, 64) - 1).bit_length())
         if (most > SHORT and self._columns > WINDOW) or total > PRODUCTS or self._bits + digits > KEY_BITS:
             return None
-        pos = np.zeros(rows + 1, self._index)
-        crd, values = np.empty(total, self._index), np.empty(total, self._value)
+        pos = np.zeros(rows + 1, typed.index)
+        crd, values = np.empty(total, typed.index), np.empty(total, typed.value)
         last, room = max(0, length(s.values) - 1), max(most, 1)
         self._product((*operands, flops, pos, crd, values, last, room, digits), 0, rows)
         pos.cumsum(out=pos)
@@ -88,12 +102,12 @@ class _ShapedProduct:
         if trace.steps:
             named, nbytes = {**self._words, "room": room}, pos.nbytes + crd.nbytes + values.nbytes
             prepared = trace.prepared(recalled)
-            describe(RING, self._types, flops, named, 1, self._product.executable, nbytes, prepared)
+            describe(RING, typed.types, flops, named, 1, self._product.executable, nbytes, prepared)
         shape = rows, self._columns
         if type(s.values) is np.ndarray:
-            return Storage(shape, CSR, self._result, 0, (None, pos), (None, crd), values)
+            return Storage(shape, CSR, typed.result, 0, (None, pos), (None, crd), values)
         pos, crd, values = (as_array(x, like=s.values) for x in (pos, crd, values))
-        return Storage(shape, CSR, self._result, 0, (None, pos), (None, crd), values)
+        return Storage(shape, CSR, typed.result, 0, (None, pos), (None, crd), values)
 
 
 _Way = Callable[[Storage, Storage, str], Storage | None]
@@ -117,18 +131,37 @@ def small_product(s: Storage, t: Storage) -> Storage | None:
 
 def _way(s: Storage, t: Storage) -> _Way:
     """How matrices of these types and shapes are multiplied."""
-    if any(x.library != s.library or x.device != "cpu" or 0 in x.shape for x in (s, t)):
+    if 0 in s.shape or 0 in t.shape or t.shape[1] >= 2**31:
         return _not_small
+    key = s.signature, t.signature
+    kind = _KINDS.get(key)
+    if kind is None:
+        kind = _KINDS.keep(key, _kind(s, t))
+    return kind(s, t)
+
+
+_KINDS: PlanCache[Any, Callable[[Storage, Storage], _Way]] = PlanCache("small sparse products by types")
+
+
+def _kind(s: Storage, t: Storage) -> Callable[[Storage, Storage], _Way]:
+    """How matrices of these types are multiplied, as a function of matrices of shapes of their own."""
+    if any(x.library != s.library or x.device != "cpu" for x in (s, t)):
+        return lambda *_: _not_small
     if s.format == t.format == CSC:
-        return _transposed
+        return lambda *_: _transposed
     if s.format != CSR or t.format != CSR:
         if s.format.is_dense or t.format.is_dense:
-            return _not_small
-        target = result_format((s, t), (s.shape[0], t.shape[1]))
-        return _converted if target == CSR else partial(_converted_to, target)
+            return lambda *_: _not_small
+        return _converted_way
     edges = {scalar_of(b) for x in (s, t) for b in (x.pos[-1], x.crd[-1]) if b is not None}
-    is_small = s.format == CSR and edges in ({"i32"}, {"i64"}) and compute_scalar(_result(s, t)) == _result(s, t)
-    return _ShapedProduct(s, t) if is_small else _not_small
+    is_small = edges in ({"i32"}, {"i64"}) and compute_scalar(_result(s, t)) == _result(s, t)
+    return _TypedProduct(s, t).of_shapes if is_small else lambda *_: _not_small
+
+
+def _converted_way(s: Storage, t: Storage) -> _Way:
+    """The product of matrices of other formats."""
+    target = result_format((s, t), (s.shape[0], t.shape[1]))
+    return _converted if target == CSR else partial(_converted_to, target)
 
 
 def _not_small(s: Storage, t: Storage, recalled: str) -> None:
