@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy_suite import FILES, SOURCES, changed, failures, run, table
+from scipy_suite import SOURCES, changed, failures, table, whole
 from suites import counts, unexpected
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ def test_the_table_of_the_documentation_says_what_is_expected():
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_all_of_scipys_own():
-    outcomes = run(FILES)
+    outcomes = whole()
     assert not unexpected(outcomes, failures())
     assert counts(outcomes)["passed"] > 3000
     assert table(outcomes)
