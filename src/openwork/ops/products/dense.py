@@ -21,6 +21,8 @@ def dense_product(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -
     subscripts = f"{','.join(inputs)}->{output}"
     like = next((x for x in values if is_torch(x)), None)
     if like is None:
+        if len(values) == 2 and (pair := _pair(inputs, output, values)) is not None:
+            return pair
         extents = {c: n for term, x in zip(inputs, values, strict=True) for c, n in zip(term, x.shape, strict=True)}
         by_blas = len(values) > 1 and math.prod(extents.values()) >= tuning.EINSUM_BLAS_WORK
         with np.errstate(all="ignore"):  # as without BLAS
@@ -28,6 +30,32 @@ def dense_product(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -
     import torch
 
     return _by_torch(lambda *x: torch.einsum(subscripts, *x), [as_array(x, like=like) for x in values], "einsum")
+
+
+def _pair(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -> Array | None:
+    """Two arrays of one inexact dtype, multiplied element by element or as matrices, in the order of the output; None
+    where they are neither: `einsum` finds the same, and takes twice the time for its way there."""
+    (left, right), (x, y) = inputs, values
+    both = set(left) & set(right)
+    once = all(len(set(term)) == len(term) for term in (left, right)) and set(left) | set(right) == both | set(output)
+    if not once or x.dtype != y.dtype or x.dtype.kind not in "fc" or x.dtype.itemsize < 4:
+        return None
+    with np.errstate(all="ignore"):
+        if both <= set(output):
+            return np.asarray(_aligned(left, output, x) * _aligned(right, output, y))
+        if both & set(output):
+            return None
+        for (a, v), (b, w) in (((left, x), (right, y)), ((right, y), (left, x))):
+            summed = [c for c in a if c in both]
+            if "".join(c for c in a + b if c not in both) == output:
+                return np.asarray(np.tensordot(v, w, ([a.index(c) for c in summed], [b.index(c) for c in summed])))
+    return None
+
+
+def _aligned(letters: str, output: str, x: Array) -> Array:
+    """An array with a dimension for each letter of the output, of extent 1 where it has none."""
+    order = [letters.index(c) for c in output if c in letters]
+    return x.transpose(order)[tuple(slice(None) if c in letters else None for c in output)]
 
 
 def dense_matmul(a: Any, b: Any) -> Any:
