@@ -170,6 +170,9 @@ SPGEMM_WINDOW_PRODUCTS = _tuned(
     16, "products", "of a row up to which nobody asks how far its columns are apart",
     "a band of three diagonals (9 products) took 1.2 times as long with 8; 25 products half as long as sorted",
 )  # fmt: skip
+SPGEMM_RUN = _tuned(
+    8, "columns", "of a row of B that follow one another and are added at once", "blocks of 16 x 16: half of the time"
+)
 SPGEMM_PREFETCH_DISTANCE = _tuned(
     8, "elements", "of A ahead of which the rows of B are prefetched",
     "1 and 8 alike in the cache, 32 slower for rows of 144 products (swept)",

@@ -123,6 +123,29 @@ def test_bands_have_windows(monkeypatch: pytest.MonkeyPatch, semiring_name: str)
             check(got, m @ m)
 
 
+@pytest.mark.parametrize("name", ["plus_times", "min_plus", "any_pair"])
+@pytest.mark.parametrize("width", [8, 16, 24])
+def test_runs_of_columns(monkeypatch: pytest.MonkeyPatch, width: int, name: str) -> None:
+    """Rows of blocks, which begin anywhere, across the words of the bitmap too, are added as those of any columns are."""
+    rng = np.random.default_rng(width)
+    a = matrix(60, 40, 0.4, 1)
+    dense = np.zeros((40, 300))
+    for row in dense:
+        for first in rng.integers(0, 300 - width, 4):
+            row[first : first + width] = rng.integers(1, 9, width)
+    dense[::3, rng.integers(0, 300, 9)] = 5
+    b = sparse.csr_array(dense)
+    monkeypatch.setattr(spgemm, "SHORT", 0)
+    got = multiply(rows(a), rows(b), semiring(name))
+    apart = sparse.csr_array((b.data, 2 * b.indices, b.indptr), shape=(40, 600))
+    want = multiply(rows(a), rows(apart), semiring(name))
+    np.testing.assert_array_equal(got.pos, want.pos)
+    np.testing.assert_array_equal(2 * got.crd, want.crd)
+    np.testing.assert_array_equal(got.values, want.values)
+    if name == "plus_times":
+        check(got, a @ b)
+
+
 def test_counting_first_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = matrix(300, 200, 0.1, 1), matrix(200, 400, 0.1, 2)
     want = a @ b

@@ -101,6 +101,22 @@ def test_rank_three_and_vectors() -> None:
         check(text, *operands)
 
 
+@pytest.mark.parametrize(
+    "text", ["ijk,kjm->im", "ijk,mkj->im", "kij,jmk->mi", "ijk,jkm->im", "abij,jbia->", "aij,jia->a"]
+)
+def test_several_indices_that_are_summed(text: str) -> None:
+    """In the order of whichever operand; of unordered ones with duplicates too."""
+    extents = {"a": 3, "b": 2, "i": 5, "j": 4, "k": 6, "m": 7}
+    shapes = [tuple(extents[c] for c in term) for term in text.split("->")[0].split(",")]
+    for spec in ("coo", "csf"):
+        check(text, *(tensor(dense_array(shape, k), spec) for k, shape in enumerate(shapes)))
+    loose = []
+    for k, shape in enumerate(shapes):
+        index = np.random.default_rng(k).integers(0, 3, (len(shape), 40)) % np.array(shape)[:, None]
+        loose.append(ow.sparse_coo_tensor(index, np.arange(40.0), shape))
+    check(text, *loose)
+
+
 def test_one_operand() -> None:
     for spec in SOME:
         s, a = tensor(dense_array((8, 8), 1, density=0.6), spec), tensor(dense_array((8, 12), 2), spec)

@@ -143,6 +143,47 @@ for p in range(p0, p1):
             PUT
 """
 
+_WALK_RUNS = """
+for p in range(p0, p1):
+    k = i64(acrd[p])
+    after = i64(acrd[min(p + AHEAD, last)])
+    prefetch(bcrd, bpos[after])
+    prefetch(b, bpos[after])
+    at: i64 = bpos[k]
+    stop = i64(bpos[k + 1])
+    near: i64 = 0
+    if stop - at >= 2 * RUN:
+        near = i64(i64(bcrd[at + RUN - 1]) - i64(bcrd[at]) == RUN - 1)
+    if near == 0:
+        for q in range(at, stop): # novector
+            c = i64(bcrd[q])
+            PUT
+    else:
+        while at < stop:
+            c = i64(bcrd[at])
+            x0 = c - base
+            run: i64 = 0
+            if at + RUN <= stop and (x0 & 63) <= 64 - RUN:
+                run = i64(i64(bcrd[at + RUN - 1]) - c == RUN - 1)
+            if run == 0:
+                q = at + 0
+                PUT
+                at += 1
+            else:
+                d0 = x0 >> 6
+                if d0 != here:
+                    NOTED
+                    here = d0
+                    found = u64(0)
+                found = found | (u64(OF_RUN) << u64(x0 & 63))
+                for e in range(0, RUN):
+                    x = x0 + e
+                    q = at + e
+                    w[x] = PLUS_DENSE
+                at += RUN
+"""
+"""Of a row of B that begins with columns that follow one another, as those of blocks do, several such at once."""
+
 _PUT_KEY = """
 keys[f] = (c << digits) | f
 values[f] = TIMES
@@ -375,7 +416,7 @@ def _assemble(complement: bool, overrides: dict[str, str]) -> str:
         "EMITTED": _EMITTED,
         "DENSE": _DENSE.replace("WALK", "WALK_DENSE"),
         "WALK_HASH": _WALK.replace("PUT", "PUT_HASH"),
-        "WALK_DENSE": _WALK.replace("PUT", "PUT_DENSE"),
+        "WALK_DENSE": (_WALK if complement or overrides else _WALK_RUNS).replace("PUT", "PUT_DENSE"),
         "PUT_KEY": _PUT_KEY,
         "PUT_HASH": _PUT_HASH,
         "PUT_DENSE": _PUT_DENSE,
@@ -403,6 +444,8 @@ def _with_semiring(text: str, semiring: Semiring, scalar: str) -> str:
         ("TIMES", f"T{times}"),
         ("ZERO", repr(zero)),
         ("AHEAD", str(AHEAD)),
+        ("OF_RUN", str((1 << tuning.SPGEMM_RUN) - 1)),
+        ("RUN", str(tuning.SPGEMM_RUN)),
         ("    low = (1", f"    {clear}\n    low = (1"),
     )
     for name, new in names:

@@ -34,10 +34,11 @@ SPARE = tuning.MATRICIZE_SPARE
 Ints = NDArray[np.int64]
 
 
-def matricize(s: Storage, rows: Sequence[int], columns: Sequence[int]) -> Rows:
+def matricize(s: Storage, rows: Sequence[int], columns: Sequence[int], *, ordered: bool = True) -> Rows:
     """The matrix whose rows are numbered by the dimensions `rows` and columns by `columns`, row-major.
 
-    Every dimension is in one of the groups or in both. Duplicates are summed.
+    Every dimension is in one of the groups or in both. Duplicates are summed. Unless `ordered`, columns of a row are in
+    any order, which saves a sort where the tensor has its dimensions in another.
     Raises UnsupportedError where the numbers would not fit 62 bits.
     """
     extents = [math.prod(s.shape[d] for d in group) for group in (rows, columns)]
@@ -49,7 +50,8 @@ def matricize(s: Storage, rows: Sequence[int], columns: Sequence[int]) -> Rows:
     if len(rows) == len(columns) == 1 and rows != columns and extents[0] <= 4 * length(s.values) + SPARE:
         plain = convert(s if rows[0] == 0 else s.permute((1, 0)), CSR)
         return Rows(to_numpy(plain.pos[1]), to_numpy(plain.crd[1]), to_numpy(plain.values), extents[1])
-    order = [*rows, *(d for d in columns if d not in rows)]
+    others = [d for d in columns if d not in rows]
+    order = [*rows, *(others if ordered else sorted(others))]
     crd, values = _sorted(s, order)
     at = {d: crd[k] for k, d in enumerate(order)}
     row = _number([at[d] for d in rows], [s.shape[d] for d in rows], len(values))

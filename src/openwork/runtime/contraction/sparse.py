@@ -118,13 +118,13 @@ def pair(x: Term, y: Term, out: str, semiring: Semiring, mask: Term | None = Non
     swap = _is_transposed_cheaper(x, y, out)
     if swap:
         x, y, semiring = y, x, semiring.swapped()
-    shared = [c for c in x.letters if c in y.letters]
+    shared = [c for c in y.letters if c in x.letters]
     batch = sorted((c for c in shared if c in out), key=out.index)
     contracted = [c for c in shared if c not in out]
     rows = sorted((c for c in x.letters if c in out), key=out.index)
     columns = sorted((c for c in y.letters if c in out and c not in shared), key=out.index)
     inner = [*batch, *contracted]
-    a = matricize(x.storage, [x.letters.index(c) for c in rows], [x.letters.index(c) for c in inner])
+    a = matricize(x.storage, [x.letters.index(c) for c in rows], [x.letters.index(c) for c in inner], ordered=False)
     b = matricize(y.storage, [y.letters.index(c) for c in inner], [y.letters.index(c) for c in columns])
     a, b = align_columns(a, b)
     m = None
