@@ -153,6 +153,48 @@ def test_auto_finds_out() -> None:
     assert linalg.factorized(ow.asarray(definite[:50][:, :50])).kind == "superlu"
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_auto_takes_what_is_hermitian_but_for_rounding(dtype: str) -> None:
+    A = matrix("cholesky", dtype, 1600)
+    rounded = A.data * (1 + 4e-16 * np.random.default_rng(0).standard_normal(A.nnz))
+    t = ow.asarray(sp.csr_array((rounded, A.indices, A.indptr), A.shape))
+    F = linalg.factorized(t)
+    assert F.kind == "cholesky"
+    b = np.cos(np.arange(1600.0))
+    assert np.abs(t @ F(b) - b).max() < 1e-13 * np.abs(A.data).max()
+    F.update(A.data)
+    assert F.kind == "cholesky"
+    other = sp.csr_array(A + 1e-3 * sp.triu(A, 1))  # of the structure, and its lower triangle is definite
+    F.update(other.data)
+    assert F.kind == "lu"
+    np.testing.assert_allclose(other @ F(b), b, atol=1e-12)
+    np.testing.assert_allclose(A @ F.update(A.data)(b), b, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["auto", "cholesky", "ldl", "lu", "qr"])
+def test_zeros_of_blocks_may_be_elsewhere_in_other_values(kind: str) -> None:
+    first = np.kron(np.diag(np.full(20, 9.0)) - np.eye(20, k=1) - np.eye(20, k=-1), np.eye(2))
+    second = first - np.kron(np.eye(20, k=1) + np.eye(20, k=-1), np.array([[0, 0.5], [0.5, 0]]))
+    b = np.arange(40.0)
+    t = ow.asarray(second, format="bsr(2, 2)")
+    one = ow.with_values(t, np.where(t.values == -0.5, 0, t.values))
+    np.testing.assert_allclose(one.to_numpy(), first)
+    for held, dense in ((one, first), (t, second), (one, first)):  # of one structure
+        np.testing.assert_allclose(dense @ linalg.factorized(held, kind)(b), b, atol=1e-10)
+    if kind != "qr":
+        F = linalg.factorized(one, kind)
+        np.testing.assert_allclose(second @ F.update(t)(b), b, atol=1e-10)
+        np.testing.assert_allclose(first @ F.update(one.values)(b), b, atol=1e-10)
+
+
+def test_kinds_of_one_matrix_that_read_different_elements() -> None:
+    A = sp.csr_array(grid(8, 8) + sp.triu(sp.random_array((64, 64), density=0.2, rng=2), 1))
+    t, b = ow.asarray(A), np.ones(64)
+    for kind in ("cholesky", "lu", "cholesky"):
+        x = linalg.factorized(t, kind)(b)
+        np.testing.assert_allclose((A if kind == "lu" else grid(8, 8)) @ x, b, atol=1e-10)
+
+
 def test_auto_goes_on_where_memory_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise MemoryError

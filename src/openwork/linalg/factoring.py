@@ -38,8 +38,8 @@ def factorized(
         factored side by side
     kind : "cholesky" of a Hermitian positive definite matrix and "ldl" of an indefinite one: the lower triangle is
         read; "lu"; "qr", for least squares and the rank; "superlu", SciPy's; "pardiso", MKL's by pypardiso, float64
-        alone; "mumps", by python-mumps; "auto" finds out: a Hermitian matrix is tried by "cholesky" and "ldl", others
-        by "lu"; small ones go to SuperLU, and so do those whose structure is far from symmetric
+        alone; "mumps", by python-mumps; "auto" finds out: a matrix that is Hermitian but for rounding is tried by
+        "cholesky" and "ldl", others by "lu"; small ones go to SuperLU, and so do structures far from symmetric
     ordering : "auto", the name of a method of `ordering`, or an order, of "qr" one of the columns, or rows if fewer
     refine : steps of iterative refinement of each solution at most; by default 3 of "ldl" and "lu", 0 else
     precision : "single" computes factors of half the size, and refines solutions with residuals of full precision

@@ -8,21 +8,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..compiler.coiterate.merge_formats import with_bitmap
 from ..errors import DTypeError, ShapeError
 from ..interop.layouts import sparse_csc_tensor, sparse_csr_tensor
 from ..progress import Passes
 from ..reals import real
 from ..runtime.gradient_hook import rule, tracked
 from ..storage.buffers import as_array, numpy_dtype
-from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .direct_solver.graph import adjacency
 from .direct_solver.solvers import Multifrontal, factor_all, symbolic_phase
 from .direct_solver.symbolic import Symbolic
-from .direct_solver.systems import Rows, completed, coordinates, equilibrated, mirror, rows_of
+from .direct_solver.systems import Mirror, Rows, completed, coordinates, equilibrated, mirror, rows_of
 from .inverse import InverseOperator, check_transposition
 from .mumps import Mumps
-from .operands import solve_scalar, value_buffers
+from .operands import kept_with_structure, same_structure, solve_scalar, value_buffers
 from .outer_products import add_outer
 from .pardiso import Pardiso
 from .preconditioner import finite
@@ -36,6 +36,8 @@ COLUMNS = 64
 """Columns of an inverse that are computed at a time."""
 SMALL = 1500
 """Rows below which SuperLU, which has no symbolic phase of its own, takes less time."""
+ROUNDING = 64.0
+"""Rounding errors by which a matrix may differ from its adjoint, as one that is assembled does, to be Hermitian."""
 OTHERS = ("superlu", "pardiso", "mumps")
 """Kinds that are other libraries'."""
 REFINEMENTS = {"cholesky": 0, "ldl": 3, "lu": 3, "superlu": 0, "pardiso": 1, "mumps": 1}
@@ -68,7 +70,7 @@ class Factorization(InverseOperator):
     array([1., 2.])
     """
 
-    __slots__ = ("_asked", "_factors", "_options", "_rows", "_sizes", "_tensor", "_updates", "refine")
+    __slots__ = ("_asked", "_factors", "_options", "_rounded", "_rows", "_sizes", "_tensor", "_updates", "refine")
 
     def __init__(
         self, a: Tensor, scalar: str, kind: str = "auto", ordering: Any = "auto", refine: int | None = None,
@@ -79,6 +81,7 @@ class Factorization(InverseOperator):
         self._tensor, self._asked = a, (kind, ordering, refine, single)
         self._options = options or {}
         self._factors: Solver | None = None
+        self._rounded = False
         self.refine = refine or 0
         self._sizes: Rows | None = None
         self._updates = 0
@@ -108,29 +111,42 @@ class Factorization(InverseOperator):
         for another structure, LinAlgError as `factorized` does; after an error the object solves with what it had
         only where the values were refused before the numeric phase.
         """
-        t, rows = self._checked(values)
+        moved = with_bitmap(self._tensor.format) is not None  # zeros of whole blocks are left out, and may move
+        t, rows = self._checked(values, moved)
+        same = self._same(rows)
         self._take(t, rows)
-        if self._factors is not None:
-            try:
-                self._factors.factor(rows)
-                self._accept(self._factors)
-            except np.linalg.LinAlgError:
-                if self._asked[0] != "auto":
-                    raise
-                self._factorise()
+        if self._factors is None:
+            return self
+        auto = self._asked[0] == "auto"
+        if not same or (auto and self._factors.kind in ("cholesky", "ldl") and not self._is_hermitian()):
+            self._factorise()
+            return self
+        try:
+            self._factors.factor(rows)
+            self._accept(self._factors)
+        except np.linalg.LinAlgError:
+            if not auto:
+                raise
+            self._factorise()
         return self
 
-    def _checked(self, values: Any) -> tuple[Tensor, Rows]:
-        """Another matrix of the structure, and its rows. Raises ShapeError, DTypeError for one that is not."""
+    def _same(self, rows: Rows) -> bool:
+        """Whether rows are of the structure that was analysed."""
+        old = self._rows
+        return rows.turned == old.turned and np.array_equal(rows.pos, old.pos) and np.array_equal(rows.crd, old.crd)
+
+    def _checked(self, values: Any, moved: bool = False) -> tuple[Tensor, Rows]:
+        """Another matrix of the structure, and its rows. Raises ShapeError, DTypeError for one that is not.
+
+        moved : whether zeros that the tensor stores may be elsewhere
+        """
         t = values if isinstance(values, Tensor) else self._tensor.with_values(values)
         if solve_scalar(t)[0] == "c" and self.scalar[0] != "c":
             raise DTypeError(f"update: the factors are {self.dtype}; got {t.dtype}\n  help: factorized(A)")
         if t.shape != self.shape:
             raise ShapeError(f"update: the matrix has shape {self.shape}; got {t.shape}")
         rows = self._read(t)
-        old = self._rows
-        same = rows.turned == old.turned and np.array_equal(rows.pos, old.pos) and np.array_equal(rows.crd, old.crd)
-        if not same:
+        if not self._same(rows) and not (moved and same_structure(t, self._tensor)):
             raise ShapeError("update: the values are of another structure\n  help: factorized(A) analyses that one")
         finite(rows.values, "update")
         return t, rows
@@ -234,11 +250,25 @@ class Factorization(InverseOperator):
         rows = rows_of(t.detach(), self.scalar)
         return completed(rows) if self._asked[0] in ("cholesky", "ldl") else rows
 
+    def _mirror(self) -> Mirror | None:
+        """The places of mirror images, kept with the structure of the tensor; None where it is not symmetric."""
+        rows = self._rows
+        found: Mirror | None = kept_with_structure(
+            self._tensor, ("mirror images", rows.turned), rows.graph, lambda: mirror(rows)
+        )
+        return found
+
+    def _is_hermitian(self) -> bool:
+        """Whether the matrix is its own adjoint but for rounding, which is noted."""
+        mirrored = self._mirror()
+        asymmetry = np.inf if mirrored is None else mirrored.asymmetry(self._rows)
+        self._rounded = asymmetry > 0
+        return asymmetry <= ROUNDING
+
     def _factorise(self, passes: Passes | None = None) -> None:
         kind, _, _, _ = self._asked
-        rows = self._rows
-        finite(rows.values, "factorized")
-        candidates = [kind] if kind != "auto" else _candidates(rows)
+        finite(self._rows.values, "factorized")
+        candidates = [kind] if kind != "auto" else _candidates(self)
         for number, candidate in enumerate(candidates):
             try:
                 self._accept(self._factored(candidate, passes or Passes()))
@@ -269,19 +299,18 @@ class Factorization(InverseOperator):
 
     def _symbolic(self, match: Array | None, ordering: Any) -> Symbolic:
         """The symbolic phase, kept with the structure of the tensor where rows are not exchanged."""
-        facts, key = self._tensor._storage.facts, ("symbolic phase", self._rows.turned, ordering)
+        rows, key = self._rows, ("symbolic phase", self._rows.turned, ordering)
         if match is not None or not isinstance(ordering, str):
-            return symbolic_phase(self._rows, match, ordering)
-        found: Symbolic | None = facts.get(key)
-        if found is None:
-            found = symbolic_phase(self._rows, None, ordering)
-            keep(facts, key, found)
+            return symbolic_phase(rows, match, ordering)
+        found: Symbolic = kept_with_structure(
+            self._tensor, key, rows.graph, lambda: symbolic_phase(rows, None, ordering)
+        )
         return found
 
     def _accept(self, solver: Solver) -> None:
         """Take a solver, if it solves. Raises LinAlgError, with a row, where the matrix is singular for it."""
         _, _, refine, single = self._asked
-        default = SINGLE_REFINEMENTS if single else REFINEMENTS[solver.kind]
+        default = SINGLE_REFINEMENTS if single else max(REFINEMENTS[solver.kind], self._rounded)
         self._factors, self._sizes = solver, None
         if default:
             self.refine = default
@@ -357,10 +386,10 @@ def factorise_all(parts: Sequence[Factorization]) -> None:
         finite(part._rows.values, "factorized")
     candidates = [kind]
     if kind == "auto":
-        each = [_candidates(part._rows, SMALL // len(parts)) for part in parts]
+        each = [_candidates(part, SMALL // len(parts)) for part in parts]
         candidates = max(each, key=lambda kinds: ("cholesky", "ldl", "lu", "superlu").index(kinds[0]))
         if candidates[0] != "cholesky":  # which is the only one that is ahead of SuperLU where matrices are small
-            candidates = _candidates(parts[0]._rows) if parts[0]._rows.n < SMALL else candidates
+            candidates = _candidates(parts[0]) if parts[0]._rows.n < SMALL else candidates
     for number, candidate in enumerate(candidates):
         try:
             _factorise_all(parts, candidate)
@@ -387,14 +416,15 @@ def _factorise_all(parts: Sequence[Factorization], kind: str) -> None:
             raise np.linalg.LinAlgError(f"matrix {number} of the stack: {error}") from error
 
 
-def _candidates(rows: Rows, small: int = SMALL) -> list[str]:
+def _candidates(part: Factorization, small: int = SMALL) -> list[str]:
     """The kinds to try for a matrix, one after the other."""
+    rows = part._rows
     if rows.n < small:
         return ["superlu"]
-    mirrored = mirror(rows)
-    if mirrored is None and _symmetry(rows) < 0.3:
+    if part._mirror() is None and _symmetry(rows) < 0.3:
         return ["superlu", "lu"]
-    if mirrored is None or not mirrored.is_hermitian(rows.values):
+    if not part._is_hermitian():
+        part._rounded = False
         return ["lu", "superlu"]
     row = np.repeat(np.arange(rows.n, dtype=rows.crd.dtype), np.diff(rows.pos))
     diagonal = np.zeros(rows.n, rows.values.real.dtype)

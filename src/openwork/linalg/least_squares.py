@@ -11,12 +11,11 @@ from ..errors import DTypeError, ShapeError
 from ..progress import Passes
 from ..reals import real
 from ..runtime.gradient_hook import rule, tracked
-from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 from .direct_solver.orthogonal import Orthogonal, RowPlan, analysed
 from .direct_solver.systems import Rows, compressed
 from .inverse import InverseOperator, check_transposition
-from .operands import solve_scalar, value_buffers
+from .operands import kept_with_structure, solve_scalar, value_buffers
 from .preconditioner import finite
 
 __all__ = ["LeastSquares"]
@@ -67,11 +66,9 @@ class LeastSquares(InverseOperator):
         rows, columns = self._rows, min(self.shape)
         if not isinstance(ordering, str):
             return analysed(rows.graph, columns, ordering)
-        facts, key = self._tensor._storage.facts, ("rows of QR", ordering)
-        found: RowPlan | None = facts.get(key)
-        if found is None:
-            found = analysed(rows.graph, columns, ordering)
-            keep(facts, key, found)
+        found: RowPlan = kept_with_structure(
+            self._tensor, ("rows of QR", ordering), rows.graph, lambda: analysed(rows.graph, columns, ordering)
+        )
         return found
 
     def _factor(self, rows: Rows) -> None:

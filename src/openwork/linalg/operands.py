@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -21,6 +21,7 @@ from ..runtime.layouts import layout_of
 from ..runtime.promote import promote
 from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, scalar_of, to_numpy
 from ..storage.recorded import refuse_recorded
+from ..storage.structure import keep
 from ..tensor.tensor import Tensor
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "dense_array",
     "matrices",
     "matrix",
+    "kept_with_structure",
     "narrow_indices",
     "numbers",
     "options_of",
@@ -173,6 +175,19 @@ def scipy_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Any:
     if with_bitmap(t.format) is not None:
         converted = prune(converted)
     return converted.to_scipy(kind)
+
+
+def kept_with_structure(t: Tensor, key: Hashable, graph: tuple[Any, Any], make: Callable[[], Any]) -> Any:
+    """What `make` gives for compressed rows (pos, crd, ...) of a matrix, kept with its structure for the same rows.
+
+    Formats that store whole blocks leave zeros out, so that rows depend on values; some kinds read a triangle.
+    """
+    facts = t._storage.facts
+    found = facts.get(key)
+    if found is None or not all(map(np.array_equal, found[0], graph[:2])):
+        found = graph[:2], make()
+        keep(facts, key, found)
+    return found[1]
 
 
 def narrow_indices(compressed: Any) -> Any:

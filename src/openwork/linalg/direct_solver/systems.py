@@ -67,6 +67,20 @@ class Mirror:
         """Whether the matrix is its own adjoint."""
         return bool(np.array_equal(values[self.place], np.conj(values)))
 
+    def asymmetry(self, rows: Rows) -> float:
+        """The largest difference of an element and its adjoint one, in rounding errors of the lesser of their rows."""
+        difference = np.abs(rows.values - np.conj(rows.values[self.place]))
+        if not difference.any():
+            return 0.0
+        some = np.flatnonzero(np.diff(rows.pos))
+        largest = np.zeros(rows.n, difference.dtype)
+        largest[some] = np.maximum.reduceat(np.abs(rows.values), rows.pos[some])
+        row, col = coordinates(rows)
+        least = np.minimum(largest[row], largest[col]) * np.finfo(difference.dtype).eps
+        (apart,) = np.nonzero(difference)
+        with np.errstate(divide="ignore", over="ignore"):
+            return float(np.max(difference[apart] / least[apart]))
+
 
 def rows_of(t: Tensor, scalar: str) -> Rows:
     """The rows of a matrix of any format, or its columns where these are stored, without a copy where it lies so."""
