@@ -122,6 +122,12 @@ def test_what_is_nowhere_is_not_found(search: Search) -> None:
     assert search("xyzzyplugh") == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_packages_abbreviation_finds_nothing_by_itself(search: Search) -> None:
+    assert 1 < len(search("ow.write")) < 100
+
+
 def test_answers_are_told_apart() -> None:
     assert is_answer("reference/openwork.linalg.cg#openwork.linalg.cg", "openwork.linalg.cg")
     assert not is_answer("reference/openwork.linalg.cgs#openwork.linalg.cgs", "openwork.linalg.cg")

@@ -58,5 +58,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("source-read", gallery.read)
     app.connect("doctree-read", link_names)
     app.connect("html-page-context", add_sidebar)
+    app.add_search_language(search_words.Words)
     app.add_transform(search_words.SearchWords)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 4}

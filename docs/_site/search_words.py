@@ -11,6 +11,7 @@ from typing import Any
 import reference_pages
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.search.en import SearchEnglish
 from sphinx.transforms import SphinxTransform
 
 WORDS = {
@@ -119,6 +120,12 @@ def entry(words: list[str] | tuple[str, ...], anchor: str) -> addnodes.index:
     return addnodes.index(
         "", entries=[("single", word, anchor, "main", None) for word in words]
     )
+
+
+class Words(SearchEnglish):
+    """English, where `ow` is left out of what is sought: it stands on every page."""
+
+    stopwords = SearchEnglish.stopwords | {"ow"}
 
 
 class SearchWords(SphinxTransform):
