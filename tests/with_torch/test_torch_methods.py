@@ -105,3 +105,38 @@ def test_copies_and_files(layout: str) -> None:
         assert found.format == t.format
         assert found.requires_grad
         compare(plain(found.detach()), plain(t.detach()))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.softmax(axis=1),
+        lambda t: t.log_softmax(axis=0),
+        lambda t: t.logsumexp(axis=0),
+        lambda t: t.logsumexp(keepdims=True),
+        lambda t: t.argsort(axis=0),
+        lambda t: t.diff(axis=0),
+        lambda t: t.flip(axis=0),
+        lambda t: t.median(axis=0),
+        lambda t: t.nanmedian(keepdims=True),
+        lambda t: t.quantile(0.5, axis=0),
+        lambda t: t.nanquantile(0.5, axis=1, keepdims=True),
+        lambda t: t.repeat(2, axis=0),
+        lambda t: t.roll(shift=1, axis=0),
+        lambda t: t.topk(2, axis=0).values,
+        lambda t: t.trace(offset=1),
+    ],
+)
+def test_our_names_of_arguments_are_those_of_our_methods(call: Any) -> None:
+    """What `help` and the reference show of a method holds over torch's buffers as over NumPy's."""
+    dense = torch.tensor([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0], [0.5, 0.0, 4.0]], dtype=torch.float64)
+    found = call(ow.asarray(dense, format="csr"))
+    expected = call(ow.asarray(dense.numpy(), format="csr"))
+    assert isinstance(found, ow.Tensor)
+    torch.testing.assert_close(found.to_dense(), torch.as_tensor(expected.to_numpy()))
+
+
+def test_gradients_of_a_softmax_over_an_axis() -> None:
+    values = torch.rand(4, dtype=torch.float64, requires_grad=True)
+    crow, col = torch.tensor([0, 2, 4]), torch.tensor([0, 1, 0, 1])
+    torch.autograd.gradcheck(lambda v: ow.sparse_csr_tensor(crow, col, v, (2, 2)).softmax(axis=1).values, (values,))

@@ -31,7 +31,10 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class Methods:
-    """The mixin of `Tensor` whose methods are operations; over torch buffers torch's method of that name goes first."""
+    """The mixin of `Tensor` whose methods are operations.
+
+    Over torch buffers torch's method of that name goes first, where no argument is ours alone.
+    """
 
     __slots__ = ()
 
@@ -54,7 +57,7 @@ def _operation(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, An
 
 def _torch_method_or_operation(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     storage = getattr(self, "_raw_storage", None)
-    if storage is not None and is_torch(storage.values):
+    if storage is not None and is_torch(storage.values) and _STANDARDS.isdisjoint(kwargs):
         torch_method = rule("torch_method")(self, name)
         if torch_method is not None:
             return torch_method(*args, **kwargs)
@@ -127,8 +130,8 @@ class _SignatureOfMethod(Signature):
 
 _TORCHS = frozenset(("dim", "dim1", "dim2", "keepdim", "unbiased", "other"))
 """Arguments that only torch's methods have."""
-_STANDARDS = frozenset(("axis", "explicit", "keepdims"))
-"""Arguments that only the array API's have."""
+_STANDARDS = frozenset(("axis", "axis1", "axis2", "explicit", "keepdims", "offset", "shift"))
+"""Arguments that only the array API's have, and ours of their kind."""
 _OURS = _STANDARDS | {"how"}
 """Arguments that only methods of masked tensors have beside torch's."""
 
