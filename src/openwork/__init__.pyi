@@ -3845,7 +3845,7 @@ def result_type(*arrays_and_dtypes: Any) -> Tensor:
 
     Returns
     -------
-    dtype of NumPy, or of torch where torch takes part
+    numpy.dtype, or that of torch where torch takes part
 
     Raises DTypeError without operands, and where torch's result is complex32.
 

@@ -43,7 +43,7 @@ _ERROR = re.compile(
 _SENTENCE = re.compile(r"(?<=[a-z0-9)`\]\"A-Z][.!?])\s+(?=[A-Z`\"(])")
 _NOUN = (
     r"(?:(?:dense|masked|torch|sparse|named|NumPy|SciPy) )*(?:Tensors?|MaskedTensor|arrays?|tensors?|LinearOperator"
-    r"|Format|Advice|Plan|Lazy|Assembler|Factorization|JacobianPlan|CP|Tucker|SVD|PCA|BlockMatrix|tuple|list|dict"
+    r"|bool|int|float|number|Format|Advice|Plan|Lazy|Assembler|Factorization|JacobianPlan|CP|Tucker|SVD|PCA|BlockMatrix|tuple|list|dict"
     r"|function of a vector|(?:[a-z]\w*\.)+\w+)"
 )
 _TYPE = re.compile(rf"(?:an? |the )?({_NOUN}(?:, {_NOUN})*(?:,? (?:or|and) {_NOUN})?)\b(?P<end>(?= ?[,;:(])|$)?")

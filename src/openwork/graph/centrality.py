@@ -47,7 +47,7 @@ def pagerank(
 
     Returns
     -------
-    float64 (n,), of sum 1. Raises ValueError where it does not converge or a weight is negative.
+    array of float64 (n,), of sum 1. Raises ValueError where it does not converge or a weight is negative.
 
     Cost: one product for each iteration.
     See also: betweenness.

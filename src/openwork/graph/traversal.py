@@ -26,7 +26,7 @@ def bfs(A: Any, source: Any, *, parents: bool = False) -> Any:
 
     Returns
     -------
-    integers (n,); with `parents` a pair of such. One pass over the edges that are reached, on one thread.
+    array of integers (n,); with `parents` a pair of such. One pass over the edges that are reached, on one thread.
 
     Raises ShapeError for a matrix that is not square, IndexError for a source that is not there.
 

@@ -96,18 +96,23 @@ def pca(
 
     Returns
     -------
-    PCA, a named tuple of NumPy arrays, with `transform`
+    PCA, a named tuple of NumPy arrays: `scores`, `components`, `explained_variance`, `explained_variance_ratio`,
+    `singular_values` and `mean`; its `transform` takes other samples
 
     Guarantees: equal to the decomposition of the dense centred matrix, up to the solver's tolerance.
     Cost: products with the matrix and two vectors each; nothing of its size is made.
     Raises ShapeError for `k` out of range, DTypeError for complex numbers.
 
-    See also: svds, to_sklearn.
+    See also: PCA, svds, to_sklearn.
 
     Examples
     --------
-    >>> ow.linalg.pca([[1.0, 0], [2, 0.0], [3, 0]], 1).components.tolist()
-    [[1.0, 0.0]]
+    >>> X = ow.random((100, 20), 0.1, format="csr", rng=0)
+    >>> found = ow.linalg.pca(X, 3)
+    >>> found.scores.shape, found.components.shape
+    ((100, 3), (3, 20))
+    >>> np.allclose(found.transform(X), found.scores)
+    True
     """
     import scipy.sparse.linalg as scipys
 

@@ -36,7 +36,7 @@ def spy(t: Any, /, *, ax: Any = None, color: str = "tab:blue") -> Any:
 
     Returns
     -------
-    axes of matplotlib: the first dimension goes down, the second to the right
+    matplotlib.axes.Axes; the first dimension goes down, the second to the right
 
     Raises ShapeError for another number of dimensions, UnsupportedError where matplotlib is not installed.
 
@@ -80,7 +80,7 @@ def rows(t: Any, /, *, axis: int = 0, ax: Any = None, color: str = "tab:blue") -
 
     Returns
     -------
-    axes of matplotlib
+    matplotlib.axes.Axes
 
     Raises ShapeError for another number of dimensions or another axis, UnsupportedError where matplotlib is not
     installed.

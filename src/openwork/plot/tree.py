@@ -34,7 +34,7 @@ def levels(t: Any, /, *, ax: Any = None, color: str = "tab:blue") -> Any:
 
     Returns
     -------
-    axes of matplotlib
+    matplotlib.axes.Axes
 
     Raises ShapeError for more positions, UnsupportedError where matplotlib is not installed.
 
