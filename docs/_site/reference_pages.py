@@ -375,7 +375,7 @@ def docstring(
             text = compose(
                 value.__doc__ or "",
                 inspect.signature(value),
-                package="",
+                package=value.__module__.split(".")[1],
                 skipped=("self",),
             )
     operation = OPERATIONS.get(name.removeprefix("openwork."))

@@ -120,6 +120,10 @@ _LINALG = {
     "progress": "True for a bar on stderr, or a function of (iterations, most iterations).",
     "dtype": "The dtype of vectors and inner products; that of the operands if left out.",
     "shift": "Solves with `a - shift * I`.",
+    "trans": "\"N\" for the matrix, \"T\" for its transpose, \"H\" for its conjugate transpose.",
+    "transposed": "Whether it is the transpose; the same as trans=\"T\".",
+    "values": "The stored elements in their order, or a Tensor of the same structure.",
+    "right": "A vector (n,), or the columns of a matrix (n, k).",
     "show": "Whether SciPy prints what it does.",
     "check": "Whether the matrix is checked to be symmetric.",
     "m": "The inner iterations of a cycle.",
@@ -244,8 +248,29 @@ _TORCH = {
     "bias": "What is added, shape (out,).",
 }
 
+_NN = {
+    "x": "The features, or the layer's input.",
+    "adjacency": "The edges: a sparse Tensor (n, m), what `asarray` takes, or a LinearOperator.",
+    "hx": "The first states, as torch's layer takes them; zeros if left out.",
+    "indices": "The rows, integers of any shape.",
+    "bags": "The bags: indices and `offsets`, as torch takes them, or a sparse Tensor with a row for each.",
+    "offsets": "Where each bag begins.",
+    "per_sample_weights": "The weight of each index.",
+    "layer": "The dense layer of torch.",
+    "sparsify": "A function of a dense weight that gives the sparse one.",
+    "state": "A state dict.",
+    "prefix": "The name of the layer in it, with a dot behind.",
+    **dict.fromkeys(
+        ("query", "key", "value", "key_padding_mask", "need_weights", "average_attn_weights"),
+        "That of torch.nn.MultiheadAttention.",
+    ),
+    "attn_mask": "That of torch.nn.MultiheadAttention, or a sparse Tensor (L, S) of what is seen.",
+    "is_causal": "Whether a query sees no key behind it.",
+}
+
 OF: dict[str, Mapping[str, str]] = {
     "linalg": _LINALG,
+    "nn": _NN,
     "masked": _MASKED,
     "torch": _TORCH,
     "graph": {"A": "The graph, (n, n); see `openwork.graph`."},

@@ -276,6 +276,8 @@ class Format:
     def permute(self, axes: Sequence[int]) -> Format:
         """The format of the transposed tensor over the same buffers: its dimension k is dimension axes[k] of this one.
 
+        axes : a permutation of the dimensions
+
         Guarantees: `f.permute(a).permute(inverse of a) == f`; levels, and so buffers, stay as they are.
         """
         order = tuple([a + self.ndim * (a < 0) for a in integers(axes, "permute", "axes")])

@@ -74,7 +74,10 @@ class PCA(NamedTuple):
         return rows if len(rows) <= _SHOWN else [*rows[: _SHOWN - 1], ["..."] * len(_COLUMNS)]
 
     def transform(self, a: Any) -> np.ndarray[Any, Any]:
-        """Scores of other samples: `(a - mean) @ components.T`."""
+        """Scores of other samples: `(a - mean) @ components.T`.
+
+        a : Tensor or array, shape (samples, features)
+        """
         product = dense(matrix(a, "pca") @ np.ascontiguousarray(self.components.T))
         scores: np.ndarray[Any, Any] = product - self.mean @ self.components.T
         return scores

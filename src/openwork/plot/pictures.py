@@ -80,7 +80,7 @@ def rows(t: Any, /, *, axis: int = 0, ax: Any = None, color: str = "tab:blue") -
 
     Returns
     -------
-    matplotlib.axes.Axes
+    matplotlib.axes.Axes, those that were drawn on
 
     Raises ShapeError for another number of dimensions or another axis, UnsupportedError where matplotlib is not
     installed.

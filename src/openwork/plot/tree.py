@@ -34,7 +34,7 @@ def levels(t: Any, /, *, ax: Any = None, color: str = "tab:blue") -> Any:
 
     Returns
     -------
-    matplotlib.axes.Axes
+    matplotlib.axes.Axes, those that were drawn on
 
     Raises ShapeError for more positions, UnsupportedError where matplotlib is not installed.
 
