@@ -51,6 +51,22 @@ def test_columns_and_rows_taken(spec: str, library: str) -> None:
         np.testing.assert_array_equal(ow.take(t, [1, 0, 1], axis=1).to_numpy(), a[:, [1, 0, 1]])
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("spec", ["csr", "csc", "(i, j) -> (i : dense, j // 2 : compressed, j % 2 : dense)"])
+def test_many_rows_taken(spec: str, library: str) -> None:
+    """Of a tensor that is not small, at coordinates that may not be written to."""
+    rng = np.random.default_rng(2)
+    a = rng.integers(-4, 5, (1500, 60)) * (rng.random((1500, 60)) < 0.2) * 1.0
+    t = made(a, spec, library)
+    for places in arrays(1500):
+        before = places.copy()
+        places.flags.writeable = False
+        taken = t[places] if spec != "csc" else t.T[:, places].T
+        np.testing.assert_array_equal(taken.to_numpy(), a[places])
+        taken.check()
+        np.testing.assert_array_equal(places, before)
+
+
 @pytest.mark.parametrize("spec", RANK3)
 def test_coordinates_taken_of_rank_3(spec: str) -> None:
     rng = np.random.default_rng(1)

@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .. import tuning
 from ..ir.loop import Expr, Kernel
 from ..ir.ops import const
+from ..ir.types import itemsize
 from .build import Block, Builder, Name
 from .fold import fold
 from .operand import Operand
@@ -102,8 +104,12 @@ def ranges_kernel(pos: str, crd: str, scalar: str) -> Kernel:
     builder.buffer("b_crd", crd, mutable=True, wide=True)
     builder.buffer("b_vals", scalar, mutable=True)
     builder.top.run(
-        """
+        f"""
         for t in range(lo, hi):
+            ahead = pos[rows[min(t + {tuning.TAKE_AHEAD}, hi - 1)]]
+            prefetch(crd, ahead)
+            prefetch(vals, ahead * block)
+            prefetch(vals, ahead * block + {64 // itemsize(scalar)})
             r = rows[t]
             first = pos[r]
             end = pos[r + 1]

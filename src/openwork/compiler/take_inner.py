@@ -3,6 +3,8 @@ of them, then the elements, sorted by their new coordinates.
 
     B[i, s] = A[i, c] where places[c] == s      each coordinate taken once at most: places[c] is -1 where it is not
     B[i, s] = A[i, c] where s is one of places[first[c]], ..., places[first[c + 1] - 1]
+
+Of a few elements each goes to its rank, which is how many are less: no branch asks how these lie.
 """
 
 from __future__ import annotations
@@ -37,17 +39,28 @@ def take_inner(lo: i64, hi: i64, pos: P[const], crd: C[const], A: T[const], firs
         for p in range(p0, i64(pos[i + 1])):
             c = i64(crd[p])
             TAKEN
-        begin: i64 = 0
-        done: i64 = 0
-        top: i64 = 0
-        ends[0] = f
-        if ordered == 0:
-            for r in range(0, f):
-                SELECT
         q = i64(starts[i])
-        for r in range(0, f):
-            new_crd[q + r] = w[r] >> 32
-            B[q + r] = A[p0 + (w[r] & 4294967295)]
+        if ordered == 0 and f <= RANKED:
+            for e in range(f, RANKED):
+                w[e] = 9223372036854775807
+            for r in range(0, f):
+                x = w[r]
+                to: i64 = q + 0
+                for e in range(0, RANKED):
+                    to += i64(w[e] < x)
+                new_crd[to] = x >> 32
+                B[to] = A[p0 + (x & 4294967295)]
+        else:
+            begin: i64 = 0
+            done: i64 = 0
+            top: i64 = 0
+            ends[0] = f
+            if ordered == 0:
+                for r in range(0, f):
+                    SELECT
+            for r in range(0, f):
+                new_crd[q + r] = w[r] >> 32
+                B[q + r] = A[p0 + (w[r] & 4294967295)]
 """
 
 _ONCE = {
@@ -72,4 +85,5 @@ def take_kernel(pos: str, crd: str, places: str, index: str, scalar: str, once: 
     """
     parts = {**(_ONCE if once else _SEVERAL), "SELECT": SELECT, **NARROW}
     text = inlined(_TAKE, parts).replace("STACK", str(STACK)).replace("SORTED", str(tuning.SELECTION_SORTED))
+    text = text.replace("RANKED", str(tuning.TAKE_RANKED)).replace("[room]", f"[room + {tuning.TAKE_RANKED}]")
     return parse(text, P=pos, C=crd, S=places, Q=index, D=index, T=scalar)

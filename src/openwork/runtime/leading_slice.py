@@ -327,19 +327,17 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
     d = outer_dim(s.format)
     if d is None or not is_rows(s.format):
         return None
-    edges = to_numpy(s.pos[1])
-    counts = edges[rows + 1] - edges[rows]
-    ends = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(counts, out=ends[1:])
+    scalar, rows = scalar_of(s.pos[1]), np.require(rows, np.int64, ["C", "W"])
+    ends, pos = np.empty(len(rows) + 1, np.int64), as_array(np.empty(len(rows) + 1, numpy_dtype(scalar)), like=s.pos[1])
+    words: Words = {"rows": address(rows), "count": len(rows), "extent": s.shape[d], "pos": address(s.pos[1])}
+    call(f"take edges {scalar}", lambda: edges_kernel(scalar), words | {"ends": address(ends), "b_pos": address(pos)})
     total = int(ends[-1])
-    scalar = scalar_of(s.pos[1])
     if total >= 2**31 and "i32" in (scalar, scalar_of(s.crd[1])):
         return None
     block = 1
     for lo, hi in s.format.level_intervals(s.shape)[2:]:
         block *= hi - lo
     index = scalar_of(s.crd[1])
-    pos = as_array(ends.astype(edges.dtype), like=s.pos[1])
     crd, values = empty(total, index, s.like), empty(total * block, s.scalar, s.like)
     arguments: Words = {"rows": address(rows), "block": block, "pos": address(s.pos[1]), "ends": address(ends)}
     arguments |= {"crd": address(s.crd[1]), "vals": address(s.values), "b_crd": address(crd), "b_vals": address(values)}
