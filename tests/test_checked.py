@@ -364,14 +364,14 @@ def test_broken_lowerings_are_caught() -> None:
 
 
 REPRESENTATIVE = """
-import numpy as np, openwork as ow, tempfile, os
+import numpy as np, openwork as ow, tempfile, os, torch
 from openwork.codegen import cache
 from openwork.codegen.checked import CheckedExecutable
 rng = np.random.default_rng(1)
 def dense(*shape, density=0.3):
     return rng.random(shape) * (rng.random(shape) < density)
 def same(got, want):
-    got = got.to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
+    got = got.detach().to_numpy() if isinstance(got, ow.Tensor) else np.asarray(got)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 ow.set_num_threads(2)
 for shape in ((7, 9), (400, 300)):
@@ -382,13 +382,16 @@ for shape in ((7, 9), (400, 300)):
         for _ in range(2):
             same(A @ x, a @ x)
         same(ow.asarray(a, format="csr").asformat(spec), a)
-    A, B = ow.asarray(a, format="csr"), ow.asarray(b, format="csr")
-    for _ in range(2):
-        same(A + B, a + b)
-        same(A @ B.T, a @ b.T)
-        same(A.sum(axis=0), a.sum(axis=0))
-    same(A * B, a * b)
-    same(A[[1, 0], 2:], a[[1, 0], 2:])
+    for A, B in ((a, b), (torch.from_numpy(a), torch.from_numpy(b))):
+        A, B = ow.asarray(A, format="csr"), ow.asarray(B, format="csr")
+        for _ in range(2):
+            same(A + B, a + b)
+            same(A @ B.T, a @ b.T)
+            same(A.sum(axis=0), a.sum(axis=0))
+        same(A * B, a * b)
+        same(A[[1, 0], 2:], a[[1, 0], 2:])
+        same(A[:, [1, 0]], a[:, [1, 0]])
+        same(ow.concat([A, B]).asformat("csc"), np.concatenate([a, b]))
     same(ow.sddmm(A, np.ones((shape[0], 4)), np.ones((4, shape[1]))), (a != 0) * 4.0)
 with tempfile.TemporaryDirectory() as folder:
     ow.write(os.path.join(folder, "a.mtx"), A)

@@ -64,7 +64,7 @@ class OneLaunch:
         words = self._words.copy()
         for slot, x in zip(self._slots, memory, strict=True):
             if slot >= 0:
-                words[slot] = x if type(x) is int else address(x)
+                words[slot] = x if isinstance(x, int) else address(x)
         self.executable.run(words, lo, hi)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import tuning
+from ..checked import CHECKED
 from ..codegen import pool
 from ..codegen.launcher import launcher, record
 from ..format.level import Iterate
@@ -287,6 +288,8 @@ class Program:
 
 def memory_of(buffers: Iterable[Array]) -> list[Any]:
     """Buffers for a launch, of which was asked already whether torch records them: arrays, and addresses of tensors."""
+    if CHECKED:  # addresses that know their memory's ends
+        return [_pointer(x) for x in buffers]
     try:
         return [x.data_ptr() if type(x) in PLAIN_TENSORS and x.is_cpu else _pointer(x) for x in buffers]
     except RuntimeError:  # of a transform of torch.func, around the tensor that has the memory
