@@ -310,7 +310,7 @@ class Factorization(InverseOperator):
     def _accept(self, solver: Solver) -> None:
         """Take a solver, if it solves. Raises LinAlgError, with a row, where the matrix is singular for it."""
         _, _, refine, single = self._asked
-        default = SINGLE_REFINEMENTS if single else max(REFINEMENTS[solver.kind], self._rounded)
+        default = SINGLE_REFINEMENTS if single else max(REFINEMENTS[solver.kind], int(self._rounded))
         self._factors, self._sizes = solver, None
         if default:
             self.refine = default
