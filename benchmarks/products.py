@@ -69,7 +69,7 @@ def layers(rounds: int) -> None:
     try:
         import torch_geometric.nn as pyg
 
-        from openwork.nn.pyg import GATConv, takes_tensors
+        from openwork.nn.pyg import GATConv, GATv2Conv
     except ImportError:
         return
     n = 20_000
@@ -79,7 +79,7 @@ def layers(rounds: int) -> None:
     t = ow.asarray(a, like="torch").astype("float32")
     x = torch.randn(n, 64, generator=torch.Generator().manual_seed(0))
     for name, layer, theirs in (
-        ("GATConv", GATConv, pyg.GATConv), ("GATv2Conv by takes_tensors", takes_tensors(pyg.GATv2Conv), pyg.GATv2Conv),
+        ("GATConv", GATConv, pyg.GATConv), ("GATv2Conv", GATv2Conv, pyg.GATv2Conv),
     ):  # fmt: skip
         own, peer = (kind(64, 32, add_self_loops=False) for kind in (layer, theirs))
 

@@ -23,6 +23,8 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("SAGEConv", (4, 3), {"aggr": "max", "project": True}),
     ("GINConv", (torch.nn.Linear(4, 3),), {"train_eps": True}),
     ("GATConv", (4, 3), {"heads": 2}),
+    ("GATv2Conv", (4, 3), {"heads": 2, "concat": False}),
+    ("GATv2Conv", (4, 3), {"share_weights": True, "add_self_loops": False}),
 ]
 
 
@@ -35,7 +37,7 @@ def adjacency() -> torch.Tensor:
 def test_layers_are_theirs() -> None:
     dense, x = adjacency(), torch.rand(8, 4, dtype=torch.float64, requires_grad=True)
     for (name, arguments, options), format in zip(
-        CASES, ("csr", "coo", "csc", "dcsr", "csr", "csr", "coo"), strict=True
+        CASES, ("csr", "coo", "csc", "dcsr", "csr", "csr", "coo", "csr", "csc"), strict=True
     ):
         mine = getattr(pyg, name)(*copy.deepcopy(arguments), **options).double()
         theirs = getattr(geometric, name)(*copy.deepcopy(arguments), **options).double()
@@ -90,6 +92,7 @@ def test_graphs_of_two_kinds_of_nodes_and_batches_of_neighbours() -> None:
         (pyg.SAGEConv((4, 2), 3), (sources, targets)),
         (pyg.GINConv(torch.nn.Linear(4, 3)), (sources, sources[:5])),
         (pyg.GATConv((4, 2), 3, add_self_loops=False), (sources, targets)),
+        (pyg.GATv2Conv((4, 2), 3, add_self_loops=False), (sources, targets)),
     ):
         layer = layer.double()
         theirs = type(layer).__mro__[2].forward(layer, x, dense.to_sparse_csr())

@@ -3,8 +3,8 @@
     conv = pyg.GCNConv(16, 4)
     conv(x, A)            # A a Tensor (n, n) of any format: row i has the weights of what node i takes from others
 
-Sums, means, minima and maxima over neighbours are products of openwork, the attention of GATConv is a softmax along
-rows. A layer that computes messages for each edge is given the edges instead.
+Sums, means, minima and maxima over neighbours are products of openwork, the attention of GATConv and GATv2Conv is a
+softmax along rows. A layer that computes messages for each edge is given the edges instead.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
 from ..tensor.tensor import Tensor
 from .graphs import normalized_adjacency
-from .pyg_attention import edges_of, messages, weights
+from .pyg_attention import edges_of, messages, weights, weights_of_pairs
 
-__all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv", "takes_tensors"]
+__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "SAGEConv", "takes_tensors"]
 
 _REDUCTIONS = {"max": "amax", "min": "amin"}
 
@@ -74,6 +74,9 @@ class _TakesTensors:
         if not isinstance(edge_index, Tensor):
             return super().edge_updater(edge_index, size=size, **kwargs)  # type: ignore[misc]
         dropout = self.dropout if self.training else 0.0
+        if "x" in kwargs:
+            sources, targets = kwargs["x"]
+            return weights_of_pairs(edge_index, sources, targets, self.att[0], self.negative_slope, dropout)
         sources, targets = kwargs["alpha"]
         return weights(edge_index, sources, targets, self.negative_slope, dropout)
 
@@ -112,15 +115,14 @@ def _is_product(layer: Any) -> bool:
 
 
 def _is_attention(layer: Any, given: dict[str, Any]) -> bool:
-    """Whether a layer is GATConv without steps of its own, and is asked for nothing but new features of nodes.
+    """Whether a layer is GATConv or GATv2Conv without steps of its own, and is asked for new features of nodes alone.
 
     Its forward knows neither torch's tensors nor PyTorch Geometric's in a Tensor, so that it adds no loops.
     """
     own: Any = type(layer).__mro__[2]
     steps = (*_STEPS, "forward", "edge_update", "edge_updater")
-    if not isinstance(layer, layers.GATConv) or any(
-        getattr(own, step) is not getattr(layers.GATConv, step) for step in steps
-    ):
+    base: Any = next((c for c in (layers.GATConv, layers.GATv2Conv) if isinstance(layer, c)), None)
+    if base is None or any(getattr(own, step) is not getattr(base, step) for step in steps):
         return False
     asked = any(given.get(name) is not None for name in ("edge_attr", "size", "return_attention_weights"))
     return not asked and layer.aggr in ("add", "sum") and not layer.explain
@@ -192,4 +194,5 @@ def takes_tensors(layer: type) -> type:
 GCNConv: Any = takes_tensors(layers.GCNConv)
 SAGEConv: Any = takes_tensors(layers.SAGEConv)
 GATConv: Any = takes_tensors(layers.GATConv)
+GATv2Conv: Any = takes_tensors(layers.GATv2Conv)
 GINConv: Any = takes_tensors(layers.GINConv)
