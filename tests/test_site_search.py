@@ -61,6 +61,8 @@ ANSWERS = {
     "mean of missing values": "masked",
     "drop-in scipy": "coming-from/scipy",
     "convert a file": "openwork.convert",
+    "progress": "linalg#progress",
+    "print storage": "formats",
     "cg": "openwork.linalg.cg",
     "cp_als": "openwork.decomposition.cp_als",
 }
