@@ -50,7 +50,7 @@ def learn(graph):
         [*first.parameters(), *second.parameters()], lr=0.02, weight_decay=5e-4
     )
     curve = []
-    for _ in range(80):
+    for _ in range(40):
         out = second(graph, torch.relu(first(graph, X)))
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(out[train], labels[train]).backward()

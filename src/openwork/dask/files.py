@@ -12,6 +12,7 @@ from ..advice.units import Size
 from ..errors import DTypeError, FileFormatError, UnsupportedError
 from ..format import format as parse
 from ..format.expression import Dim
+from ..format.format import Format
 from ..format.named import coo
 from ..integers import integer
 from ..interop.sources import asarray
@@ -89,7 +90,7 @@ def from_file(path: Path_, rows: int | None = None, *, variable: str | None = No
     return da.concatenate(arrays) if len(arrays) > 1 else arrays[0]
 
 
-def to_file(x: Any, path: Path_, *, format: object = None, memory: Size | None = None) -> None:
+def to_file(x: Any, path: Path_, *, format: str | Format | None = None, memory: Size | None = None) -> None:
     """Write a Dask array of matrices or tensors to a file, one block of rows after the other.
 
     x : an array of Dask, whose blocks of rows are computed one at a time, on whatever scheduler is in use
@@ -122,7 +123,7 @@ def to_file(x: Any, path: Path_, *, format: object = None, memory: Size | None =
                 yield [columns[0].astype(np.int64) + first, *columns[1:]], values
             first += count
 
-    target = None if format is None else parse(format, x.ndim)  # type: ignore[arg-type]
+    target = None if format is None else parse(format, x.ndim)
     write_parts(path, blocks(), x.shape, format=target, dtype=x.dtype, memory=memory)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import openwork as ow
 
 from ..errors import DTypeError, InvariantError, ReadOnlyError, ShapeError
+from ..format.format import Format
 from ..integers import extents, integers
 from ..storage.buffers import is_torch, numpy_dtype, scalar_of
 from ..tensor.tensor import Tensor
@@ -36,7 +37,7 @@ BY_BLOCKS = ("float64", "float32", "complex128", "complex64", "int64", "int32")
 
 
 def assembler(
-    shape: Sequence[int], *coordinates: Any, format: object = None, blocks: tuple[int, int] | None = None,
+    shape: Sequence[int], *coordinates: Any, format: str | Format | None = None, blocks: tuple[int, int] | None = None,
     symmetric: bool = False, half: str = "full", ignore_negative: bool = False,
 ) -> Assembler:  # fmt: skip
     """A plan that sums values at coordinates given once into a sparse tensor, again and again.
@@ -134,8 +135,8 @@ class Assembler:
     """
 
     def __init__(
-        self, shape: tuple[int, ...], format: Any, places: list[Array], source: Array, values_shape: tuple[int, ...],
-        constants: Array,
+        self, shape: tuple[int, ...], format: str | Format | None, places: list[Array], source: Array,
+        values_shape: tuple[int, ...], constants: Array,
     ) -> None:  # fmt: skip
         """Coordinates by dimension, and the number of the value that stands there; -1 - k is constant k."""
         self.shape = shape

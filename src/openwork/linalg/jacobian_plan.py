@@ -15,6 +15,7 @@ import numpy as np
 import openwork as ow
 
 from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
+from ..format.format import Format
 from ..reals import real
 from ..tensor.tensor import Tensor
 from .colouring import Colours, colours, symmetric_colours
@@ -51,7 +52,7 @@ def star_places(pos: I[const], crd: I[const], colour: I[const], row: I[mut], of:
 """
 
 
-def jacobian_plan(pattern: Any, mode: str = "auto", *, format: object = "csr") -> JacobianPlan:
+def jacobian_plan(pattern: Any, mode: str = "auto", *, format: str | Format = "csr") -> JacobianPlan:
     """Which sums of columns and rows of a Jacobian of this pattern to evaluate, by colouring.
 
     Parameters
@@ -95,7 +96,7 @@ def jacobian_plan(pattern: Any, mode: str = "auto", *, format: object = "csr") -
     return JacobianPlan(*_stored(t.shape, rows, places, found, format), found, False)
 
 
-def hessian_plan(pattern: Any, *, format: object = "csr") -> JacobianPlan:
+def hessian_plan(pattern: Any, *, format: str | Format = "csr") -> JacobianPlan:
     """Which sums of columns of a Hessian of this pattern to evaluate, by a star colouring or that of a Jacobian.
 
     Parameters

@@ -18,6 +18,7 @@ import numpy as np
 from ..compiler.schedule.product import prefers_sparse
 from ..compiler.semiring import Semiring
 from ..errors import UnsupportedError
+from ..format.format import Format
 from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply
 from ..ops.creation import zeros_like
@@ -41,7 +42,7 @@ LARGEST = 3.4e38
 
 
 def einsum(
-    subscripts: Any, /, *operands: Any, format: Any = None, semiring: str | Semiring = "plus_times"
+    subscripts: Any, /, *operands: Any, format: str | Format | None = None, semiring: str | Semiring = "plus_times"
 ) -> MaskedTensor:
     """The sums of products that index letters name, of specified elements only.
 
