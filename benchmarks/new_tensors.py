@@ -4,8 +4,8 @@
 
 What a program does is mostly the first: each line takes the result of the line before. For every row so many
 matrices are made outside the clock, for openwork and for the peer alike, over buffers of their own; one call on each is
-timed, in turn, and the medians are printed. "Same" is one matrix, called as often. Kernels are compiled before. One
-thread.
+timed, in turn, and the medians are printed. "New shape" are matrices that have another number of rows each, as slices,
+mini-batches and choices of rows have. "Same" is one matrix, called as often. Kernels are compiled before. One thread.
 The peer of NumPy buffers is SciPy, that of torch's buffers torch's own CSR; "limit" is three times SciPy's
 `csr_array(S)`, below which a ratio says little.
 """
@@ -118,10 +118,13 @@ def copied(s: Any) -> Any:
     return sp.csr_array((s.data.copy(), s.indices.copy(), s.indptr.copy()), shape=s.shape)
 
 
-def median_each(calls: tuple[Call, Call], made: Iterable[tuple[tuple[Any, Any], tuple[Any, Any]]]) -> tuple[float, ...]:
-    """The median microseconds of both calls, each on operands of its own, in turn."""
+Operands = tuple[tuple[Any, Any], tuple[Any, Any]]
+
+
+def median_each(each: Iterable[tuple[Row, Operands]]) -> tuple[float, ...]:
+    """The median microseconds of our calls and the peer's, each on operands of its own, in turn."""
     taken: tuple[list[float], list[float]] = [], []
-    for operands in made:
+    for calls, operands in each:
         for times, call, (first, second) in zip(taken, calls, operands, strict=True):
             begun = time.perf_counter()
             call(first, second)
@@ -129,43 +132,52 @@ def median_each(calls: tuple[Call, Call], made: Iterable[tuple[tuple[Any, Any], 
     return tuple(statistics.median(times) * 1e6 for times in taken)
 
 
-def measure(row: Row, make: Callable[[], tuple[tuple[Any, Any], tuple[Any, Any]]], count: int) -> list[float]:
-    """New tensors: ours and the peer's; the same ones: ours and the peer's."""
-    for _ in range(3):
-        median_each(row, [make()])
-    new = median_each(row, [make() for _ in range(count)])
-    same = make()
-    median_each(row, [same] * 20)
-    return [*new, *median_each(row, [same] * count)]
+def measure(
+    name: str, rows: Callable[[tuple[int, int]], dict[str, Row]], make: Callable[[tuple[int, int]], Operands],
+    shape: tuple[int, int], count: int,
+) -> list[float]:  # fmt: skip
+    """New tensors: ours and the peer's; those of new shapes; the same ones."""
+    row = rows(shape)[name]
+    shapes = [(shape[0] + k, shape[1]) for k in range(1, count + 1)]
+    median_each([(row, make(shape)) for _ in range(3)])
+    new = median_each([(row, make(shape)) for _ in range(count)])
+    shaped = median_each([(rows(other)[name], make(other)) for other in shapes])
+    same = make(shape)
+    median_each([(row, same)] * 20)
+    return [*new, *shaped, *median_each([(row, same)] * count)]
 
 
 def table(shape: tuple[int, int], density: float, count: int, match: str) -> None:
     """Print the rows of one shape."""
     rng = np.random.default_rng(0)
 
-    def matrices() -> tuple[Any, Any]:
+    def matrices(shape: tuple[int, int]) -> tuple[Any, Any]:
         s, t = (sp.random_array(shape, density=density, format="csr", rng=rng) for _ in range(2))
         return s, t
 
-    def of_numpy() -> Any:
-        pair = matrices()
-        return tuple(ow.asarray(copied(s)) for s in pair), tuple(copied(s) for s in pair)
+    def of_numpy(shape: tuple[int, int]) -> Operands:
+        pair = matrices(shape)
+        ours, theirs = [ow.asarray(copied(s)) for s in pair], [copied(s) for s in pair]
+        return (ours[0], ours[1]), (theirs[0], theirs[1])
 
-    limit = 3 * median_each((lambda s, t: sp.csr_array(s),) * 2, [(matrices(),) * 2 for _ in range(count)])[0]
+    construct = (lambda s, t: sp.csr_array(s),) * 2
+    limit = 3 * median_each([(construct, (matrices(shape),) * 2) for _ in range(count)])[0]
     print(f"\n{shape[0]} x {shape[1]}, {density:.0%}; limit {limit:.0f} us\n")
-    print("| call | new: openwork | peer | ours / peer | same: openwork | ours / peer |\n" + "| --- " * 6 + "|")
-    ratios: list[tuple[float, float, float]] = []
+    print("| call | new: openwork | peer | ours / peer | new shape: openwork | ours / peer | same: openwork", end=" ")
+    print("| ours / peer |\n" + "| --- " * 8 + "|")
+    found: list[list[float]] = []
 
-    def run(rows: dict[str, Row], make: Callable[[], Any]) -> None:
-        for name, row in rows.items():
+    def run(rows: Callable[[tuple[int, int]], dict[str, Row]], make: Callable[[tuple[int, int]], Operands]) -> None:
+        for name in rows(shape):
             if re.search(match, name):
-                new, peer, again, peer_again = measure(row, make, count)
+                times = new, peer, shaped, its_peer, again, peer_again = measure(name, rows, make, shape, count)
                 print(
-                    f"| {name} | {new:.1f} | {peer:.1f} | {new / peer:.2f} | {again:.1f} | {again / peer_again:.2f} |"
+                    f"| {name} | {new:.1f} | {peer:.1f} | {new / peer:.2f} | {shaped:.1f} | {shaped / its_peer:.2f} |"
+                    f" {again:.1f} | {again / peer_again:.2f} |"
                 )
-                ratios.append((new / peer, new, again / peer_again))
+                found.append(times)
 
-    run(numpy_rows(shape), of_numpy)
+    run(numpy_rows, of_numpy)
     try:
         import torch
     except ImportError:
@@ -173,23 +185,27 @@ def table(shape: tuple[int, int], density: float, count: int, match: str) -> Non
     if torch is not None:
         torch.set_num_threads(1)
 
-        def of_torch(recorded: bool) -> Any:
-            pair = [torch.from_numpy(s.toarray()) for s in matrices()]
+        def of_torch(shape: tuple[int, int], recorded: bool = False) -> Operands:
+            pair = [torch.from_numpy(s.toarray()) for s in matrices(shape)]
             ours = [ow.asarray(x.to_sparse_csr()) for x in pair]
             theirs = [x.to_sparse_csr() for x in pair]
             if recorded:
                 ours, theirs = ([x.requires_grad_() for x in xs] for xs in (ours, theirs))
-            return tuple(ours), tuple(theirs)
+            return (ours[0], ours[1]), (theirs[0], theirs[1])
 
-        run(torch_rows(torch, shape), lambda: of_torch(False))
-        recorded = {f"recorded {name}": row for name, row in torch_rows(torch, shape).items()}
-        run(recorded, lambda: of_torch(True))
-        run(backward_rows(torch, shape), lambda: of_torch(True))
-    if ratios:
-        fine = sum(ratio <= 1.5 or new <= limit for ratio, new, _ in ratios)
-        print(f"\nnew: {fine} of {len(ratios)} rows at most 1.5 of the peer's time or the limit,", end=" ")
-        print(f"mean {statistics.mean(r[0] for r in ratios):.2f}, worst {max(r[0] for r in ratios):.1f};", end=" ")
-        print(f"same: mean {statistics.mean(r[2] for r in ratios):.2f}, worst {max(r[2] for r in ratios):.1f}")
+        def recorded(shape: tuple[int, int]) -> dict[str, Row]:
+            return {f"recorded {name}": row for name, row in torch_rows(torch, shape).items()}
+
+        run(lambda shape: torch_rows(torch, shape), of_torch)
+        run(recorded, lambda shape: of_torch(shape, True))
+        run(lambda shape: backward_rows(torch, shape), lambda shape: of_torch(shape, True))
+    for at, what in enumerate(("new", "new shape", "same")) if found else ():
+        pairs = [times[2 * at : 2 * at + 2] for times in found]
+        ratios = [ours / peer for ours, peer in pairs]
+        fine = sum(ours <= max(1.5 * peer, limit) for ours, peer in pairs)
+        print(f"\n{what}: {fine} of {len(pairs)} rows at most 1.5 of the peer's time or the limit,", end=" ")
+        print(f"mean {statistics.mean(ratios):.2f}, worst {max(ratios):.1f}", end="")
+    print()
 
 
 def counts(library: Any, a: Any) -> Any:
@@ -252,7 +268,7 @@ class Theirs:
 
 
 def programs(count: int) -> None:
-    """Print the programs, each on new matrices."""
+    """Print the programs, each on new matrices of a shape of their own."""
     rng = np.random.default_rng(0)
     print("\n| program | openwork, us | SciPy, us | ours / SciPy |\n| --- | --- | --- | --- |")
     for name, function, shape, density in (
@@ -260,13 +276,13 @@ def programs(count: int) -> None:
         ("counts 3,000 x 2,000", counts, (3000, 2000), 0.05), ("Newton of 20,000", newton, (20_000, 20_000), 1e-6),
     ):  # fmt: skip
         pairs = []
-        for _ in range(max(5, count // 10)):
-            s = sp.random_array(shape, density=density, format="csr", rng=rng)
+        for k in range(max(12, count // 4)):
+            s = sp.random_array((shape[0] + k, shape[1]), density=density, format="csr", rng=rng)
             pairs.append(((ow.asarray(copied(s)), None), (copied(s), None)))
         row = (lambda a, _, f=function: f(Ours, a)), (lambda s, _, f=function: f(Theirs, s))
         first = [call(operands[0], None) for call, operands in zip(row, pairs[0], strict=True)]
         np.testing.assert_allclose(*first, rtol=1e-6, atol=1e-8)
-        ours, theirs = median_each(row, pairs[1:])
+        ours, theirs = median_each([(row, pair) for pair in pairs[1:]])
         print(f"| {name} | {ours:,.0f} | {theirs:,.0f} | {ours / theirs:.2f} |")
 
 
