@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from .. import FormatError, ShapeError, SizeError, Tensor, UnsupportedError
 from ..codegen import pool
-from ..errors import FormatError, ShapeError, SizeError, UnsupportedError, suggestion
+from ..errors import suggestion
 from ..format import format as parse
 from ..integers import integer
 from ..interop.sources import asarray
 from ..progress import Passes, Progress, ignore, reporting
 from ..reals import real
-from ..tensor.tensor import Tensor
 from .facts import Facts, facts_of
 from .measure import samples
 from .table import table_text

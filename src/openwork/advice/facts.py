@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor.tensor import Tensor
+from .. import Tensor
 from .sizes import block_count, bytes_of, diagonal_count
 from .units import percent_text
 

@@ -10,11 +10,10 @@ from dask import config
 from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 from dask.utils import Dispatch
 
+from .. import Format, Tensor
 from ..format import format as parse
-from ..format.format import Format
 from ..interop.sources import asarray
 from ..ops.creation import full
-from ..tensor.tensor import Tensor
 
 __all__ = ["TensorBackend", "register_backend"]
 

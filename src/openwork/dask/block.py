@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from distributed.protocol.serialize import dask_deserialize, dask_serialize, deserialize, serialize
 
+from .. import ShapeError, Tensor, UnsupportedError
 from ..decomposition.operands import host
-from ..errors import ShapeError, UnsupportedError
 from ..graph.traversal import first_nodes, first_nodes_of_rows
 from ..interop.frames import joined, opened, sealed, split
 from ..interop.layouts import sparse_coo_tensor
@@ -22,7 +22,6 @@ from ..interop.sources import asarray
 from ..ops.products.matmul import matmul
 from ..ops.products.tensor_times import mttkrp
 from ..storage.buffers import to_numpy
-from ..tensor.tensor import Tensor
 from .partition import Array, Indices, length, rows_sent
 
 __all__ = [

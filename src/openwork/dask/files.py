@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import DTypeError, FileFormatError, Tensor, UnsupportedError
 from ..advice.units import Size
-from ..errors import DTypeError, FileFormatError, UnsupportedError
 from ..format import format as parse
 from ..format.expression import Dim
 from ..format.format import Format
@@ -28,7 +28,6 @@ from ..ops.creation import zeros
 from ..runtime.leading_slice import outer_block
 from ..storage.buffers import scalar_of
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor
 
 __all__ = ["from_file", "to_file"]
 

@@ -23,12 +23,11 @@ from distributed import Client, TimeoutError, get_client, wait
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
+from .. import BlockError, ShapeError, Tensor, UnsupportedError
 from ..caller import warn
-from ..errors import BlockError, ShapeError, UnsupportedError
 from ..interop.sources import asarray
 from ..storage.buffers import is_torch, numpy_dtype, to_numpy
 from ..storage.recorded import refuse_recorded
-from ..tensor.tensor import Tensor
 from . import block as blocks
 from .local import run_method
 from .partition import Indices, Partition, length, partition

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from ..errors import ShapeError, UnsupportedError
-from ..tensor.tensor import Tensor
+from .. import ShapeError, Tensor, UnsupportedError
 from . import block as blocks
 from .kept import BlockTensor
 from .partition import Array, Partition

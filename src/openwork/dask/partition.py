@@ -13,13 +13,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .. import ShapeError, Tensor, UnsupportedError
 from ..advice.units import bytes_text
-from ..errors import ShapeError, UnsupportedError
 from ..graph.adjacency import adjacency
 from ..integers import integer
 from ..interop.sources import asarray
 from ..storage.buffers import to_numpy
-from ..tensor.tensor import Tensor
 
 __all__ = ["Array", "Indices", "Partition", "length", "partition", "rows_sent", "sent_bytes"]
 

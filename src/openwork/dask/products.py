@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from .. import ShapeError
 from ..ops.axes import axis_of
 from . import block as blocks
 from .partition import Array, Indices, sent_bytes

@@ -20,8 +20,7 @@ from distributed.threadpoolexecutor import thread_state as pool_thread
 from distributed.utils import truncate_exception
 from distributed.worker import thread_state as task_thread
 
-from ..errors import BlockError
-from ..tensor.tensor import Tensor
+from .. import BlockError, Tensor
 
 __all__ = [
     "SEPARATOR", "BlockRunner", "LostWorkerError", "RaisedError", "attended", "fetched", "in_own_thread", "named",

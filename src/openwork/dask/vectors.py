@@ -12,7 +12,7 @@ from typing import Any
 import dask
 import dask.array as da
 
-from ..errors import ShapeError
+from .. import ShapeError
 from ..integers import integer
 from ..linalg.convergence import warn
 from ..reals import real

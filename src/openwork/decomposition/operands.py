@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from .. import DTypeError, ShapeError, Tensor, UnsupportedError
 from ..integers import integer
 from ..interop.sources import asarray
 from ..storage.buffers import is_torch, to_numpy
 from ..storage.recorded import is_recorded
 from ..tensor.dtypes import isdtype
-from ..tensor.tensor import Tensor
 
 __all__ = ["Factor", "host", "is_kept", "operand", "positive", "square_norm", "start", "summary"]
 

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from .. import ShapeError, Tensor
 from ..integers import integers
 from ..ops.products.einsum import einsum
 from ..progress import Progress, ignore, reporting
 from ..reals import real
-from ..tensor.tensor import Tensor
 from .model import Model
 from .operands import Factor, host, operand, positive, square_norm, start, summary
 

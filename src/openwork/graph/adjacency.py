@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import ShapeError, Tensor, UnsupportedError
 from ..compiler.coiterate.merge_formats import with_bitmap
-from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..interop.sources import asarray
 from ..ops.indexing.taking import prune
 from ..storage.buffers import as_array, to_numpy
-from ..tensor.tensor import Tensor
 
 __all__ = ["Adjacency", "adjacency", "nodes"]
 

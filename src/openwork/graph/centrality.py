@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from .. import ShapeError, Tensor
 from ..integers import integer
 from ..linalg.operator import is_operator
 from ..progress import Progress, reporting
 from ..reals import real
 from ..runtime.at_operand import at_operand
 from ..storage.buffers import to_numpy
-from ..tensor.tensor import Tensor
 from .adjacency import adjacency, nodes
 from .kernels import kernel
 

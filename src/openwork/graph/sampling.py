@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from .. import ShapeError, Tensor
 from ..format import format as parse
 from ..integers import integer
 from ..storage.buffers import as_array
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor
 from .adjacency import adjacency, nodes
 
 __all__ = ["sample_neighbors"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, UnsupportedError
+from .. import DTypeError, UnsupportedError
 from .adjacency import Adjacency, adjacency, nodes
 from .kernels import kernel
 

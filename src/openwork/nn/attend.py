@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 
-from ..errors import DTypeError, ShapeError
+from .. import DTypeError, ShapeError, Tensor
 from ..interop.constructors import asarray
 from ..reals import real
 from ..storage.recorded import is_transformed
-from ..tensor.tensor import Tensor
 from ..torch.functions.autocast_traced import autocast
 from .attend_mask import rows_of
 from .attend_operator import attention

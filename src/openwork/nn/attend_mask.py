@@ -7,12 +7,11 @@ import weakref
 
 import torch
 
-from ..format.format import Format
+from .. import Format, Tensor
 from ..ops.indexing.taking import prune
 from ..storage.buffers import to_numpy
 from ..storage.specified import coordinates
 from ..storage.structure import keep as keep_fact
-from ..tensor.tensor import Tensor
 from .attend_structure import elements_of, version
 
 __all__ = ["rows_of"]

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
+from .. import Tensor, UnsupportedError
 from ..checked import bounded
 from ..codegen import pool
 from ..codegen.executable import Executable
-from ..errors import UnsupportedError
 from ..interop.constructors import assemble
 from ..ops.products.matmul import matmul
 from ..ops.products.sddmm import sddmm
@@ -24,7 +24,6 @@ from ..ops.reductions.softmax import softmax
 from ..runtime.launch import bits, even_bounds
 from ..storage.buffers import scalar_of
 from ..storage.recorded import is_transformed
-from ..tensor.tensor import Tensor
 from ..torch.gradients.function import Rule, apply_rule
 from .attend_kernels import kernel, tile_kernel
 from .attend_packed import biases

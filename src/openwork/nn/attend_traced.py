@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
+from .. import Tensor
 from ..interop.constructors import assemble
 from ..storage.buffers import address
-from ..tensor.tensor import Tensor
 from .attend_mask import Rows, rows_of
 from .attend_operator import attend_backward, attend_forward
 from .attend_structure import version

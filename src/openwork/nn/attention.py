@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ..errors import ShapeError, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError
 from ..integers import integer
 from ..interop.constructors import asarray
 from ..reals import real
-from ..tensor.tensor import Tensor
 from .attend import attend
 from .linear import SparseLinear, fill_parameter
 

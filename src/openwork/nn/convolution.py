@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from ..errors import FormatError, ShapeError
+from .. import FormatError, ShapeError, Tensor
 from ..interop.layouts import sparse_coo_tensor
 from ..storage.specified import coordinates
-from ..tensor.tensor import Tensor
 from .linear import SparseLinear, fill_parameter
 
 __all__ = ["SparseConv"]

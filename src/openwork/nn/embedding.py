@@ -6,10 +6,9 @@ from typing import Any
 
 import torch
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+from .. import DTypeError, ShapeError, Tensor, UnsupportedError
 from ..integers import integer
 from ..interop.layouts import sparse_coo_tensor
-from ..tensor.tensor import Tensor
 from ..torch.gradients.rows import rows_matmul
 
 __all__ = ["SparseEmbedding", "SparseEmbeddingBag"]

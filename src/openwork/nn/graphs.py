@@ -6,13 +6,12 @@ from typing import Any
 
 import torch
 
-from ..errors import ShapeError, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError
 from ..integers import integer
 from ..interop.constructors import asarray
 from ..interop.layouts import sparse_coo_tensor
 from ..ops.products.matmul import matmul
 from ..tensor.dtypes import astype
-from ..tensor.tensor import Tensor
 from ..torch.functions.autocast_traced import autocast
 from .attend import attend
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 
-from ..errors import DTypeError, ShapeError
+from .. import DTypeError, ShapeError, Tensor
 from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor
 from ..torch.compiled import products as _products  # noqa: F401  registers the operators that traced layers are of
 from ..torch.compiled import traced
 from ..torch.functions.autocast_traced import autocast

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import ShapeError
+from .. import ShapeError, Tensor
 from ..graph.sampling import sample_neighbors
 from ..integers import integer, integers
 from ..interop.constructors import asarray, assemble
 from ..storage.buffers import is_torch
-from ..tensor.tensor import Tensor
 
 __all__ = ["NeighborBatch", "neighbor_batches"]
 

@@ -8,14 +8,12 @@ from typing import Any
 
 import torch
 
-from ..errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
-from ..format.format import Format
+from .. import DTypeError, Format, FormatError, InvariantError, ShapeError, Tensor, UnsupportedError
 from ..interop.constructors import asarray
 from ..ops.indexing.taking import sparse_mask
 from ..reals import real
 from ..runtime.formats import resolve_format
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor
 from .attention import SparseMultiheadAttention
 from .convolution import SparseConv
 from .linear import SparseLinear

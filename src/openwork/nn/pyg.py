@@ -15,10 +15,9 @@ from typing import Any
 import torch
 import torch_geometric.nn as layers
 
-from ..errors import ShapeError, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError
 from ..interop.constructors import asarray
 from ..ops.products.matmul import matmul
-from ..tensor.tensor import Tensor
 from .graphs import normalized_adjacency
 from .pyg_attention import edges_of, messages, weights, weights_of_pairs
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from .. import Tensor
 from ..interop.layouts import sparse_coo_tensor, sparse_csr_tensor
 from ..ops.products.einsum import einsum
 from ..ops.products.matmul import matmul
 from ..ops.reductions.softmax import softmax
-from ..tensor.tensor import Tensor
 
 __all__ = ["edges_of", "messages", "weights", "weights_of_pairs"]
 

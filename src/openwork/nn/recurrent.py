@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-from ..errors import ShapeError
-from ..tensor.tensor import Tensor
+from .. import ShapeError, Tensor
 from .linear import SparseLinear, fill_parameter
 
 __all__ = ["SparseRNN"]

@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 
-from ..errors import InvariantError
+from .. import InvariantError, Tensor
 from ..interop.constructors import assemble
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor
 
 __all__ = ["STATE", "bytes_of", "index_buffers", "is_sparse_state", "weight_of"]
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from .. import ShapeError, Tensor
 from ..integers import integer
 from ..interop.sources import asarray
 from ..storage.specified import Ints, coordinates
-from ..tensor.tensor import Tensor
 from .axes import axes_of, whole_numbers
 
 __all__ = ["rows", "spy"]

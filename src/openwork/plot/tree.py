@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from .. import ShapeError
 from ..interop.sources import asarray
 from ..storage.buffers import to_numpy
 from ..storage.specified import Ints, children, root

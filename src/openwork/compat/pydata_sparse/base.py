@@ -15,9 +15,9 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 import openwork as ow
 
+from ... import Tensor
 from ...integers import common_shape
 from ...interop.scipy_operators import declined
-from ...tensor.tensor import Tensor
 from .buffers import axes_of
 
 __all__ = ["CLASSES", "SparseArray", "class_of", "elemwise", "is_sparse", "store", "unwrapped", "wrapped"]

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as scipys
 
+from ... import Tensor
 from ...interop.buffer_policy import BufferPolicy
 from ...interop.pydata import from_pydata
-from ...tensor.tensor import Tensor
 from .base import CLASSES, SparseArray
 from .buffers import Buffer, axes_of, fits, linear, shape_of
 from .coo import COO, as_coo, converted

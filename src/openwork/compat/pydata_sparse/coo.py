@@ -12,9 +12,9 @@ import scipy.sparse as scipys
 
 import openwork as ow
 
+from ... import Tensor
 from ...interop.buffer_policy import BufferPolicy
 from ...interop.pydata import from_pydata
-from ...tensor.tensor import Tensor
 from .base import CLASSES, SparseArray
 from .buffers import Buffer, canonical, fits, linear, shape_of, stored
 

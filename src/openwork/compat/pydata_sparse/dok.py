@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as scipys
 
-from ...tensor.tensor import Tensor
+from ... import Tensor
 from .base import SparseArray
 from .buffers import equivalent, shape_of
 from .coo import COO, as_coo, converted

@@ -11,9 +11,9 @@ import scipy.sparse as scipys
 
 import openwork as ow
 
+from ... import Tensor
 from ...caller import warn
 from ...integers import common_shape
-from ...tensor.tensor import Tensor
 from .buffers import readable
 
 __all__ = ["Arithmetic", "dense_of", "is_scalar", "tensor_of"]

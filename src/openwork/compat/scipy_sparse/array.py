@@ -16,9 +16,9 @@ import scipy.sparse as scipys
 
 import openwork as ow
 
+from ... import Tensor
 from ...interop.scipy_operators import called_by_scipy, declined, is_left_to
 from ...tables import HOMES, NUMPY
-from ...tensor.tensor import Tensor
 from .arithmetic import Arithmetic, tensor_of
 from .buffers import BUFFERS, Buffers, apart, readable
 

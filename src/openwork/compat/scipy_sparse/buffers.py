@@ -17,7 +17,7 @@ import scipy.sparse as scipys
 
 import openwork as ow
 
-from ...tensor.tensor import Tensor
+from ... import Tensor
 
 __all__ = ["BUFFERS", "Buffers", "apart", "readable"]
 
