@@ -129,7 +129,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["plot", str(path), "--out", str(tmp_path / f"{kind}.png"), "--kind", kind]) == 0
         assert (tmp_path / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
     assert main(["plot", str(path), "--out", str(tmp_path / "x.xyz")]) == 2
-    assert "no kind of picture" in capsys.readouterr().err
+    assert "not a kind of picture" in capsys.readouterr().err
 
 
 def test_the_command_says_which_operations_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
