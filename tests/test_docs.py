@@ -80,6 +80,12 @@ def test_files_that_are_named_are_there(page: Path) -> None:
     assert absent_files(FENCE.sub("", page.read_text())) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_of_code_are_closed(page: Path) -> None:
+    """What follows an open block is code, up to the end of the page."""
+    assert "```" not in FENCE.sub("", page.read_text())
+
+
 def test_a_file_that_is_gone_is_found() -> None:
     assert absent_files("`test_docs.py`, `tests/test_docs.py: prose`, `gone.py`, `test_docs.py: gone`") == [
         "gone.py",
