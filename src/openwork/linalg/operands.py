@@ -162,7 +162,12 @@ def _to_torch(x: np.ndarray[Any, Any]) -> Any:
 
 
 def scipy_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Any:
-    """A matrix as SciPy's "csr" or "csc", over the same buffers where it is stored so, elements of a scalar type.
+    """A matrix as SciPy's "csr" or "csc", see `compressed_matrix`."""
+    return compressed_matrix(t, kind, scalar).to_scipy(kind)
+
+
+def compressed_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Tensor:
+    """A matrix as "csr" or "csc", over the same buffers where it is stored so, elements of a scalar type.
 
     Of formats that store whole blocks, rows or diagonals, zeros are left out.
     """
@@ -171,10 +176,10 @@ def scipy_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Any:
     if t._storage.scalar in ("f16", "bf16"):
         t = t.astype("float32")
     refuse_recorded(t.values)
-    converted = t.asformat(kind)
-    if with_bitmap(t.format) is not None:
-        converted = prune(converted)
-    return converted.to_scipy(kind)
+    if t.fill_value and t.format.is_dense:
+        t = t.with_values(t.values, fill_value=0)
+    converted: Tensor = t.asformat(kind)
+    return converted if with_bitmap(t.format) is None else prune(converted)
 
 
 def kept_with_structure(t: Tensor, key: Hashable, graph: tuple[Any, Any], make: Callable[[], Any]) -> Any:

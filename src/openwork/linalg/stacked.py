@@ -175,6 +175,9 @@ def solve_each(solvers: Sequence[Callable[[Any], Any]], batch: tuple[int, ...], 
     """Solve with every matrix of a stack, in `scalar`: a solver of right sides (n, k) for each."""
     vector = right.ndim == 1
     sides = cast(right[:, None] if vector else right, scalar)
+    if not batch and sides.ndim == 2:
+        x = solvers[0](sides)
+        return x[:, 0] if vector else x
     n, k = sides.shape[-2:]
     shape = broadcast_stacks(batch, sides.shape[:-2])
     solver_of = np.broadcast_to(np.arange(len(solvers)).reshape(batch), shape).reshape(-1)

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...storage.buffers import to_numpy
 from ...tensor.tensor import Tensor
-from ..operands import scipy_matrix, stored_as
+from ..operands import compressed_matrix, stored_as
 from .graph import Graph, transposed
 
 __all__ = [
@@ -89,13 +90,10 @@ def rows_of(t: Tensor, scalar: str) -> Rows:
 
 def compressed(t: Tensor, scalar: str, turned: bool) -> Rows:
     """The rows of a matrix of any format and shape, those of the transpose where `turned`."""
-    csr = scipy_matrix(t.T if turned else t, "csr", scalar)
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    wide = max(sum(t.shape), 2 * csr.nnz) >= 2**31
-    kind = np.int64 if wide else np.int32
-    return Rows(np.asarray(csr.indptr, kind), np.asarray(csr.indices, kind), csr.data, turned)
+    s = compressed_matrix(t.T if turned else t, "csr", scalar)._storage
+    pos, crd, values = (to_numpy(b, detach=True) for b in (s.pos[1], s.crd[1], s.values))
+    kind = np.int64 if max(sum(t.shape), 2 * len(crd)) >= 2**31 else np.int32
+    return Rows(np.asarray(pos, kind), np.asarray(crd, kind), values, turned)
 
 
 def completed(rows: Rows) -> Rows:
