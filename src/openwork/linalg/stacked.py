@@ -176,7 +176,7 @@ def solve_each(solvers: Sequence[Callable[[Any], Any]], batch: tuple[int, ...], 
     vector = right.ndim == 1
     sides = cast(right[:, None] if vector else right, scalar)
     if not batch and sides.ndim == 2:
-        x = solvers[0](sides)
+        x: Array = solvers[0](sides)
         return x[:, 0] if vector else x
     n, k = sides.shape[-2:]
     shape = broadcast_stacks(batch, sides.shape[:-2])
