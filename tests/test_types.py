@@ -38,6 +38,7 @@ TYPES = {
         'ow.asarray(x, format="coo")', "ow.sddmm(A, np.eye(3), np.eye(3))", "ow.kron(A, np.eye(2))", "ow.var(L)",
         'ow.astype(A, "float32")',
     ),
+    "bool": ('ow.can_cast(A, "float32")', 'ow.can_cast(M, "float32")', 'ow.isdtype(A.dtype, "integral")'),
     "ndarray": (
         "A @ x", "A + np.ones((3, 3))", "A - np.ones((3, 3))", "ow.matmul(A, x)", "ow.matmul(x, A)", "A.outer(x)",
         "ow.vecdot(A, x)",

@@ -19,7 +19,7 @@ from openwork.tensor.lazy import FOLDS
 
 __all__ = ["ALIASES", "methods", "namespace"]
 
-ALIASES = {"Axis": "int | Sequence[int] | None"}
+ALIASES = {"builtins.bool": "bool", "Axis": "int | Sequence[int] | None"}
 NUMBER = "bool | int | float | complex | np.generic[Any]"
 ARRAY = "np.ndarray[Any, Any]"
 KNOWN = {

@@ -3811,7 +3811,7 @@ def astype(x: MaskedTensor, dtype: Any, /, *, copy: Any = True, device: Any = No
 @overload
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None, casting: str = 'unsafe', grad: str | None = None) -> Tensor: ...
 @overload
-def can_cast(from_: MaskedTensor, to: Any, /) -> MaskedTensor:
+def can_cast(from_: MaskedTensor, to: Any, /) -> _builtins.bool:
     """Whether promotion turns `from_`, a dtype or a tensor, into the dtype `to`: no value is changed or lost.
 
     Parameters
@@ -3831,8 +3831,8 @@ def can_cast(from_: MaskedTensor, to: Any, /) -> MaskedTensor:
     >>> ow.can_cast(ow.float32, ow.float64), ow.can_cast(ow.float64, ow.float32)
     (True, False)"""
 @overload
-def can_cast(from_: Any, to: Any, /) -> Tensor: ...
-def result_type(*arrays_and_dtypes: Any) -> Tensor:
+def can_cast(from_: Any, to: Any, /) -> _builtins.bool: ...
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any] | Any:
     """The dtype of an operation on these tensors, arrays, dtypes and Python scalars.
 
     Kinds mix by NumPy's table, of which the standard's is a part (int32 with float32 is float64), or by torch's where

@@ -324,6 +324,7 @@ def _type(annotation: Any) -> str:
     if annotation is Parameter.empty:
         return ""
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    text = text.replace("builtins.", "")
     words = [_word(part) for part in _split(text, "|")]
     known = [word for word in dict.fromkeys(words) if word != "None"]
     return "" if "" in known else " or ".join(known)

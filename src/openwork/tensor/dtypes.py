@@ -90,7 +90,7 @@ def scalar_of_operand(x: Any) -> str:
     return scalar_name(x.dtype if is_array(x) or isinstance(x, np.generic) else x)
 
 
-def isdtype(dtype: Any, kind: Any) -> Any:
+def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     """Whether `dtype` is of a kind ("bool", "integral", "real floating", ...), equals a dtype, or any of several.
 
     Parameters
@@ -123,7 +123,7 @@ def isdtype(dtype: Any, kind: Any) -> Any:
 
 
 @operation(masked=late("masked.namespace", "result_type"), grad=False)
-def result_type(*arrays_and_dtypes: Any) -> Any:
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any] | Any:
     """The dtype of an operation on these tensors, arrays, dtypes and Python scalars.
 
     Kinds mix by NumPy's table, of which the standard's is a part (int32 with float32 is float64), or by torch's where
@@ -191,7 +191,7 @@ def _torch_number(kind: type) -> str:
 
 
 @operation(masked=late("masked.namespace", "can_cast"), grad=False)
-def can_cast(from_: Any, to: Any, /) -> Any:
+def can_cast(from_: Any, to: Any, /) -> builtins.bool:
     """Whether promotion turns `from_`, a dtype or a tensor, into the dtype `to`: no value is changed or lost.
 
     Parameters
