@@ -100,9 +100,18 @@ def _record(pairs: Sequence[tuple[Any, Array]]) -> None:
             t.requires_grad_()
 
 
+def _may_be_written(buffer: Any) -> bool:
+    """Whether elements of a buffer can be set: neither of one that is read-only, nor of a view that repeats them."""
+    if isinstance(buffer, np.ndarray):
+        return buffer.flags.writeable
+    return all(step for n, step in zip(buffer.shape, buffer.stride(), strict=True) if n > 1)
+
+
 def _change(change: str, t: Any, a: Array, there: Array | None) -> None:
     """Change an operand's stored values in place, and the array as they are."""
     buffer, where = (t, ...) if there is None else (t.values, there)
+    if not _may_be_written(buffer):
+        return
     negate = change == "negate" and a.dtype.kind != "b"
     with torch.no_grad():
         buffer[...] = -buffer if negate else 0
