@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Calls", "least", "least_of_new", "show"]
+__all__ = ["Calls", "ROWS", "least", "least_of_new", "show"]
+
+ROWS: list[str] = []
+"""The rows that were shown."""
 
 Calls = dict[str, Callable[[], object]]
 
@@ -40,4 +43,5 @@ def least_of_new(calls: dict[str, tuple[Callable[[], Any], Callable[..., object]
 
 def show(name: str, peer: float, ours: float, peer_name: str) -> None:
     """A row of the table."""
-    print(f"| {name} | {ours * 1e3:.2f} | {peer * 1e3:.2f} | {peer_name} | {ours / peer:.2f} |", flush=True)
+    ROWS.append(f"| {name} | {ours * 1e3:.2f} | {peer * 1e3:.2f} | {peer_name} | {ours / peer:.2f} |")
+    print(ROWS[-1], flush=True)

@@ -1,6 +1,6 @@
 """Selection, semirings, index arrays, contractions, eigenpairs and layers beside their peers: least CPU times, one run.
 
-python benchmarks/selection.py [ROUNDS]       # PyTorch Geometric's softmax where torch_geometric is installed
+python benchmarks/selection.py [ROUNDS] [--write]     # --write: into docs/benchmarks.md; layers with torch_geometric
 
 Operands of the rows of index arrays are made anew for each call, as programs have them.
 """
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from measure import Calls, least, least_of_new, show
+from measure import ROWS, Calls, least, least_of_new, show
 from products import PARTS
 
 import openwork as ow
@@ -22,9 +23,13 @@ import openwork as ow
 SEMIRINGS = ("min_plus", "max_times", "plus_first", "plus_second", "plus_pair", "any_pair", "min_second", "lor_land")
 
 
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- selection: made by benchmarks/selection.py -->", "<!-- end of selection -->"
+
+
 def selection(rounds: int) -> None:
     """Rows against a loop of np.partition."""
-    for rows, columns, density in ((20_000, 100_000, 5e-4), (200, 500_000, 1e-2)):
+    for rows, columns, density in ((20_000, 100_000, 5e-4), (200, 500_000, 1e-2), (2_000, 500_000, 2.5e-2)):
         a = ow.random((rows, columns), density, format="csr", rng=0)
         s = a.to_scipy()
 
@@ -68,6 +73,7 @@ def index_arrays(rounds: int) -> None:
     size = k.shape[0]
     some = rng.permutation(size)[: size // 2]
     more = sp.random_array((2000, size), density=5 / size, format="csr", rng=rng)
+    few, few_rows = more[:20], np.sort(some[:20])
 
     def scipys() -> Any:
         return sp.csr_array((k.data.copy(), k.indices.copy(), k.indptr.copy()), shape=k.shape)
@@ -75,7 +81,7 @@ def index_arrays(rounds: int) -> None:
     def ours() -> Any:
         return ow.asarray(scipys())
 
-    more_ours = ow.asarray(more)
+    more_ours, few_ours = ow.asarray(more), ow.asarray(few)
     ordered = np.sort(some)
     rows: dict[str, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
         "K[I]": (lambda a: a[some],) * 2, "K[:, I]": (lambda a: a[:, some],) * 2,
@@ -83,6 +89,10 @@ def index_arrays(rounds: int) -> None:
         "2,000 rows appended": (
             lambda a: sp.vstack([a, more], format="csr"), lambda a: ow.concat([a, more_ours], axis=0),
         ),
+        "20 rows set, sparse": (
+            lambda a: a.__setitem__(few_rows, few), lambda a: a.__setitem__(few_rows, few_ours),
+        ),
+        "20 rows set to 0": (lambda a: a.__setitem__(few_rows, 0),) * 2,
     }  # fmt: skip
     for name, (theirs, own) in rows.items():
         times = least_of_new({"peer": (scipys, theirs), "ours": (ours, own)}, rounds)
@@ -119,7 +129,11 @@ def edge_softmax(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 15
-    print("| call | openwork ms | peer ms | peer | openwork / peer |\n| --- | ---: | ---: | --- | ---: |")
+    given = [x for x in sys.argv[1:] if x != "--write"]
+    ROWS += ["| call | openwork ms | peer ms | peer | openwork / peer |", "| --- | ---: | ---: | --- | ---: |"]
+    print(*ROWS, sep="\n")
     for part in (selection, semirings, index_arrays, edge_softmax, *PARTS):
-        part(count)
+        part(int(given[0]) if given else 15)
+    if "--write" in sys.argv:
+        head, _, rest = PAGE.read_text().partition(BEGIN)
+        PAGE.write_text("\n".join((f"{head}{BEGIN}", *ROWS, f"{END}{rest.partition(END)[2]}")))
