@@ -101,5 +101,13 @@ class Plan:
         sums = (stmt for stmt in alone if stmt.reduction_indices)
         return frozenset(name for stmt in sums for name in stmt.tensors)
 
+    @cached_property
+    def casts(self) -> tuple[bool, bool, frozenset[str]]:
+        """Whether all steps are walks, whether all operands are cast before, and the names of those that sums take."""
+        stores = [step.statement for step in self.steps if step.route is Route.STORE]
+        stored = [x.tensors[0] for x in stores if x.lhs.tensor in self.summed]
+        walks = all(step.route in (Route.WALK, Route.FOLD) for step in self.steps)
+        return walks, any(step.estimate is not None for step in self.steps), self.summed.union(stored)
+
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))

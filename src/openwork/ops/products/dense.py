@@ -45,6 +45,9 @@ def _pair(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -> Array 
             return np.asarray(_aligned(left, output, x) * _aligned(right, output, y))
         if both & set(output):
             return None
+        if len(left) == len(right) == 2 and len(both) == 1:
+            v, w = x if left[1] in both else x.T, y if right[0] in both else y.T
+            return np.asarray(v @ w if output[0] in left else w.T @ v.T)
         for (a, v), (b, w) in (((left, x), (right, y)), ((right, y), (left, x))):
             summed = [c for c in a if c in both]
             if "".join(c for c in a + b if c not in both) == output:

@@ -108,6 +108,10 @@ def _drop_unit_dims(
 ) -> tuple[tuple[str, ...], list[Any]]:
     """Terms and operands without the dimensions of extent one that broadcast; ShapeError where extents disagree."""
     extents: dict[str, int] = {}
+    letters = "".join(inputs)
+    sizes = [n for x in values for n in x.shape]
+    if len(set(zip(letters, sizes, strict=True))) == len(set(letters)):
+        return inputs, values
     for term, x in zip(inputs, values, strict=True):
         for c, n in zip(term, x.shape, strict=True):
             extent = extents.setdefault(c, n)

@@ -127,13 +127,11 @@ def _bind_operands(
     Raises UnsupportedError for fill values that do.
     """
     like = next((x for x in operands if not isinstance(x, Tensor)), None)
-    walks = ring.name == "plus_times" and all(step.route in (Route.WALK, Route.FOLD) for step in plan.steps)
+    by_walks, cast_all, in_sums = plan.casts
+    walks = ring.name == "plus_times" and by_walks
     values = [(x._storage if walks else summed(x._storage)) if isinstance(x, Tensor) else x for x in operands]
     scalars = tuple(x.scalar if isinstance(x, Storage) else scalar_of(x) for x in values)
     scalar = ring.result(promote(scalars, library_of(values[0].values if like is None else like)))
-    cast_all = any(step.estimate is not None for step in plan.steps)
-    stores = [step.statement for step in plan.steps if step.route is Route.STORE]
-    in_sums = plan.summed.union([x.tensors[0] for x in stores if x.lhs.tensor in plan.summed])
     bound: dict[str, Any] = {}
     for k, (term, x) in enumerate(zip(inputs, values, strict=True)):
         is_alone = len(inputs) == 1 or (f"T{k}" in in_sums and ring.dtype in ("promote", "bool"))
