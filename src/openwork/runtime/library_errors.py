@@ -37,18 +37,20 @@ _NO_KERNEL = ("not implemented for '", "Overflow when unpacking long")
 """torch's words where it has no kernel for a dtype: of unsigned integers beyond uint8 for most operations."""
 
 
+_BELOW = ("asarray", "full")
+"""Functions that others call on what they are given: a refusal says the name of the other."""
+
+
 def library_error(operation: str, error: BaseException, operands: Iterable[Any]) -> Exception | None:
     """The error of an operation on these operands, where the library's is about an array's size or dtype; else None.
 
     An error of our own about an axis or an operand gets the operation's name.
     """
     text = str(error)
-    if (
-        text.startswith(("axis ", "asarray: "))
-        and operation != "asarray"
-        and isinstance(error, AxisError | UnsupportedError)
-    ):
-        return type(error)(f"{operation}: {text.removeprefix('asarray: ')}")
+    if isinstance(error, AxisError | DTypeError | UnsupportedError) and operation not in _BELOW:
+        below = next((name for name in _BELOW if text.startswith(f"{name}: ")), "")
+        if below or text.startswith("axis "):
+            return type(error)(f"{operation}: {text.removeprefix(below).removeprefix(': ')}")
     if isinstance(error, SizeError):
         inner = getattr(error, "operation", None)
         return None if inner is None else _size_error(operation, str(error).removeprefix(inner))

@@ -67,6 +67,7 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
             explain(function.__name__, error, _operands(args))
             raise
         except TypeError as error:
+            explain(function.__name__, error, ())
             hint = _hint_of_argument(function, kwargs, error)
             if not hint:
                 raise
@@ -85,6 +86,7 @@ def with_hints(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
+            explain(function.__name__, error, ())
             hint = _hint_of_argument(function, kwargs, error)
             if not hint:
                 raise
