@@ -176,7 +176,8 @@ def _transposed(s: Storage, t: Storage, recalled: str) -> Storage | None:
 
 def _converted(s: Storage, t: Storage, recalled: str) -> Storage | None:
     """The product of matrices of other formats, converted where that is one launch."""
-    if max(length(s.values), length(t.values)) > LITTLE:
+    m, n = length(s.values), length(t.values)
+    if max(m, n) > LITTLE or m * n > 2 * PRODUCTS * t.shape[0]:  # products of rows of equal lengths
         return None
     return small_product(convert(s, CSR, share=True), convert(t, CSR, share=True))
 
