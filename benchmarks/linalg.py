@@ -264,7 +264,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(NAMES))
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--longest", type=float, default=600.0)
+    parser.add_argument("--longest", type=float, default=100.0)
     parser.add_argument("--part", default="")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--anew", action="store_true")
