@@ -99,6 +99,6 @@ html_sidebars = {
         "contributing",
         "citation",
     )
-} | {"reference/*": ["chapter.html"]}
+} | {"reference/*": ["sidebar-collapse.html", "chapter.html"]}
 html_copy_source = False
 html_show_sourcelink = False
