@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 import openwork as ow
 from openwork import linalg
-from openwork.linalg.direct_solver import symbolic
+from openwork.linalg.direct_solver import solvers, symbolic
+from openwork.linalg.direct_solver.systems import rows_of
 
 
 def grid(*extents: int) -> Any:
@@ -111,6 +112,19 @@ def test_a_constraint_that_is_said_twice_is_named() -> None:
     for kind in ("ldl", "lu"):
         with pytest.raises(np.linalg.LinAlgError, match=rf"singular, or nearly.* of row ({n - 1}|{n - 2}) among them"):
             linalg.factorized(ow.asarray(A), kind)
+
+
+@pytest.mark.parametrize("kind", ["ldl", "lu"])
+def test_many_equal_rows_are_not_delayed(kind: str) -> None:
+    pattern = np.kron((mesh(12).toarray() != 0) | np.eye(144, dtype=bool), np.ones((3, 3)))
+    A = nonzero(pattern.astype(float))
+    rows = rows_of(ow.asarray(A), "f64")
+    solver = solvers.Multifrontal(rows, kind, "f64", lambda match: solvers.symbolic_phase(rows, match, "auto"))
+    solver.factor(rows)
+    assert solver.replaced >= 144
+    assert solver.factors.delayed < 288
+    with pytest.raises(np.linalg.LinAlgError, match=f"for factors of kind '{kind}': [0-9]+ pivots are too small"):
+        linalg.factorized(ow.asarray(A), kind)
 
 
 def test_ones_of_a_mesh_are_factored_by_our_own() -> None:

@@ -4,8 +4,8 @@ Columns are taken in turn, brought up to date by the block's pivots, and elimina
 rows is not below `THRESHOLD` of the largest element of its column, so that no element of L is above its inverse; ldl
 takes a column with the one of its largest element, as a block of two rows, where that bound holds for both. A column
 that has none waits; where all that are left wait, they are delayed to the parent. Among fully summed rows ldl asks for
-`NEAR` of the largest first, which costs no delay, and less where there is none. A root has none: the pivot is
-replaced by `tiny`, and counted in `info`.
+`NEAR` of the largest first, which costs no delay, and less where there is none. Where a column is not above `tiny`,
+or a root no pivot, that is replaced by `tiny`, and counted in `info`.
 
     b, j       the block's first pivot, and the next one
     x          a row of the block;  w of ldl: the columns of L D;  w of lu: a column
@@ -134,10 +134,10 @@ while j < stop and fails < k - j:
             done = 2
     if done == 0:
         fails += 1
-        if fails == k - j and near > R(LIMIT):
+        if fails == k - j and near > R(LIMIT) and max(abs(d), big) > tiny:
             near = R(LIMIT)
             fails = 0
-        elif fails == k - j and up[s] < 0:
+        elif max(abs(d), big) <= tiny or (fails == k - j and up[s] < 0):
             done = 1
             info[s] = info[s] + i32(1)
             if d < R(0.0):
@@ -228,7 +228,7 @@ while j < stop and fails < k - j:
         done = 1
     else:
         fails += 1
-        if fails == k - j and up[s] < 0:
+        if big <= tiny or (fails == k - j and up[s] < 0):
             done = 1
             info[s] = info[s] + i32(1)
             w[p] = T(tiny)

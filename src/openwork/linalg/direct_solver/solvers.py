@@ -141,13 +141,16 @@ class Multifrontal:
     def suspect(self) -> int:
         """The row of the first pivot that was replaced, else of the smallest."""
         layout, d = self.factors.layout, np.abs(self.factors.diagonal())
+        if self.kind == "ldl":  # the diagonal of a block of two rows may be 0
+            column, at = layout.beside_at()
+            paired = column[self.factors.values[at] != 0]
+            d[paired] = d[paired + 1] = np.inf
         (bad,) = np.nonzero(self.factors.info)
-        column = int(np.argmin(d))
+        lo, hi = 0, self.n
         if bad.size:
             hi = int(layout.first[bad[0] + 1])
             lo = hi - int(layout.width[bad[0]])
-            column = int(lo + np.argmin(d[lo:hi]))
-        return int(self._places()[0][column])
+        return int(self._places()[0][lo + np.argmin(d[lo:hi])])
 
     def _places(self) -> tuple[Array, Array]:
         """The row and the column of each pivot."""
