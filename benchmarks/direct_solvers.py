@@ -31,8 +31,6 @@ from openwork import linalg
 DATA = Path(os.environ.get("OPENWORK_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 SUPERLU = 2e7
 """Elements of our factor from which a real matrix is not given to SuperLU, which takes minutes."""
-LEFT_OUT = ("tfdp/bcsstk33.mtx.gz", "tfdp/ca-GrQc.mtx.gz")
-"""Patterns of ones with many equal rows, singular: our "ldl" delays thousands of columns, for minutes."""
 Steps = dict[str, Callable[[], Any]]
 Kept = Callable[[str, Callable[[], Any]], Any]
 """A name and what measures -> the result, kept in a file so that a run that was cut off goes on."""
@@ -260,8 +258,6 @@ def squares(part: str) -> Iterator[tuple[str, Any]]:
     for name in names:
         if part not in name or not name.endswith((".mtx", ".mtx.gz", ".mat")) or name.startswith("tricky/"):
             continue
-        if name in LEFT_OUT:
-            continue
         if name.endswith(".mat"):
             held = scipy.io.loadmat(DATA / name)
             if {"P", "A"} <= held.keys():
@@ -338,9 +334,6 @@ def real(kept: Kept, part: str = "") -> Iterator[list[str]]:
             refused.setdefault(f"{reason} for {kinds[-1]}", []).append(name)
             continue
         yield [name, f"{A.shape[0]}", f"{A.nnz}", "yes" if hermitian else "no", auto, "; ".join(own), superlu]
-    yield [
-        f'\nNot tried, as they are singular and "ldl" delays thousands of columns for minutes: {", ".join(LEFT_OUT)}.'
-    ]
     for reason, names in refused.items():
         yield [f"\nRefused by all, SuperLU included, {reason}, {len(names)} matrices: {', '.join(names)}."]
 
