@@ -261,7 +261,7 @@ def test_what_does_not_fit_is_refused() -> None:
             layer(*arguments)
     for call, error, text in (
         (lambda: prune(nn.Linear(8, 4), "0.5"), TypeError, "amount is a real number; got: '0.5'"),  # type: ignore[arg-type]
-        (lambda: densify(torch.ones(3, 3)), ow.DTypeError, "no module"),
+        (lambda: densify(torch.ones(3, 3)), ow.DTypeError, "not a module"),
         (lambda: prune(nn.Linear(8, 4), types=nn.Embedding), ow.UnsupportedError, "supported: torch.nn.Linear"),
         (lambda: prune(nn.Linear(8, 4), types="Linear"), ow.UnsupportedError, "types with 'Linear'"),  # type: ignore[arg-type]
     ):
