@@ -111,6 +111,9 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "matmul: stacks of shapes (2,) and (3,) do not broadcast": (
         ow.ShapeError, lambda: T @ ow.asarray(np.ones((3, 4, 2)), format="coo")
     ),
+    "sddmm: a mask of type numpy.ndarray": (
+        ow.DTypeError, lambda: ow.sddmm(np.ones((3, 4)), np.ones((3, 2)), np.ones((2, 4)))
+    ),
     "sddmm: mask (3, 4), a (3, 2), b (3, 4); expected": (
         ow.ShapeError, lambda: ow.sddmm(A, np.ones((3, 2)), np.ones((3, 4)))
     ),

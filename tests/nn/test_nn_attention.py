@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from functorch.compile import make_boxed_func
@@ -363,3 +364,9 @@ def test_refusals() -> None:
         SparseAttention(8, 3)
     with pytest.raises(ow.UnsupportedError, match="add_bias_kv"):
         SparseAttention(4, 2, add_bias_kv=True, mask=mask, batch_first=True).double()(x, x, x)
+
+
+def test_arrays_of_numpy_are_refused() -> None:
+    ones = np.ones((4, 2), "f")
+    with pytest.raises(ow.DTypeError, match=r"attend: queries, keys or values of type numpy\.ndarray"):
+        ow.nn.attend(ow.eye(4, format="csr", dtype="float32"), ones, ones, ones)

@@ -65,6 +65,12 @@ def attend(
         return mask.__openwork_function__(attend, (mask, queries, keys, values), options)  # type: ignore[attr-defined]
     if not isinstance(mask, Tensor):
         mask = _sparse(mask)
+    for x in (queries, keys, values):
+        if not isinstance(x, torch.Tensor):
+            raise DTypeError(
+                f"attend: queries, keys or values of type {type(x).__module__}.{type(x).__name__}"
+                "\n  expected: torch tensors\n  help: torch.from_numpy(x)"
+            )
     if enable_gqa:
         keys, values = (_repeated(x, queries.shape[-3] if queries.ndim > 2 else 1) for x in (keys, values))
     dropout = real(dropout, "attend", "dropout")

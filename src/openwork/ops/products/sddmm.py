@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import ShapeError
+from ...errors import DTypeError, ShapeError
 from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...ir.index_text import parse_expression
@@ -42,7 +42,7 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
 
     Cost: O(nse * k). `b` is packed once where its columns are not contiguous. Of sparse factors: that of the masked
     product of sparse matrices.
-    Raises ShapeError if the shapes do not fit.
+    Raises ShapeError if the shapes do not fit, DTypeError for a dense mask.
     Source: the sampled product of Canny and Zhao, Big data analytics with small footprint, KDD 2013.
 
     See also: matmul, sparse_mask, nn.attend.
@@ -56,6 +56,12 @@ def sddmm(mask: Any, a: Any, b: Any) -> Any:
     """
     mask, a, b = (x.compute() if is_lazy(x) else x for x in (mask, a, b))
     mask, a, b = one_library(adopt_foreign(mask), sparse_or_array(a), sparse_or_array(b))
+    if not isinstance(mask, Tensor):
+        raise DTypeError(
+            f"sddmm: a mask of type {type(mask).__module__}.{type(mask).__name__}"
+            "\n  expected: first a sparse Tensor, then the two factors"
+            "\n  help: asarray(mask, format='csr') of a dense mask"
+        )
     if (
         mask.ndim != 2
         or a.ndim != 2
