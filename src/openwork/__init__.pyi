@@ -2696,7 +2696,7 @@ def sddmm(mask: MaskedTensor, a: Any, b: Any, *, grad: str | None = None) -> Mas
 
     Cost: O(nse * k). `b` is packed once where its columns are not contiguous. Of sparse factors: that of the masked
     product of sparse matrices.
-    Raises ShapeError if the shapes do not fit.
+    Raises ShapeError if the shapes do not fit, DTypeError for a dense mask.
     Source: the sampled product of Canny and Zhao, Big data analytics with small footprint, KDD 2013.
 
     See also: matmul, sparse_mask, nn.attend.
