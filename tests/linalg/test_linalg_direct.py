@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrix import FORMATS, tensor
@@ -263,3 +264,15 @@ def test_the_sign_of_a_determinant_that_is_nan_is_nan(format: str, dtype: str, l
     if format == "dense":
         sign, log = (np.asarray(x.to_dense()) for x in ow.linalg.slogdet(ow.asarray(ow.asarray(dense), like=library)))
         assert np.isnan(sign).tolist() == np.isnan(log).tolist() == [True, False]
+
+
+def test_blocks_that_stand_twice_are_added() -> None:
+    """A BSR matrix of SciPy's whose blocks are stored in halves."""
+    dense = np.diag(np.arange(1.0, 5.0)) + np.eye(4, k=1)
+    b = scipy.sparse.bsr_array(dense, blocksize=(2, 2))
+    halves = (np.repeat(b.data, 2, axis=0) / 2, np.repeat(b.indices, 2), b.indptr * 2)
+    t = ow.asarray(scipy.sparse.bsr_array(halves, shape=dense.shape))
+    assert not t.format.is_unique
+    right = np.arange(4.0)
+    np.testing.assert_allclose(ow.linalg.solve(t, right), np.linalg.solve(dense, right))
+    np.testing.assert_allclose(ow.linalg.splu(t).solve(right), np.linalg.solve(dense, right))

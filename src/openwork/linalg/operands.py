@@ -178,6 +178,8 @@ def compressed_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Tensor
     refuse_recorded(t.values)
     if t.fill_value and t.format.is_dense:
         t = t.with_values(t.values, fill_value=0)
+    if not t.format.is_unique:
+        t = t.coalesce()
     converted: Tensor = t.asformat(kind)
     return converted if with_bitmap(t.format) is None else prune(converted)
 
