@@ -69,9 +69,11 @@ def _launch(plan: MergeSchedule, storages: tuple[Storage, ...], shape: tuple[int
     extents |= {f"lo{at}": lo for at, (lo, _) in enumerate(spans)}
     recipe = _RECIPES.get((plan, kernel))
     if recipe is None:
-        found: Recipe | Literal[False] = _has_one_chain(plan, kernel, storages) and Recipe(plan, kernel, storages)
+        found: MergeRecipe | Literal[False] = _has_one_chain(plan, kernel, storages) and MergeRecipe(
+            plan, kernel, storages
+        )
         recipe = _RECIPES.keep((plan, kernel), found)
-    one_chain = OneChain(recipe, spans, extents, shape) if isinstance(recipe, Recipe) else None
+    one_chain = OneChain(recipe, spans, extents, shape) if isinstance(recipe, MergeRecipe) else None
     return Launch(kernel, spans, extents, one_chain)
 
 
@@ -83,7 +85,7 @@ def _width(storages: tuple[Storage, ...], largest: int) -> str:
     return "i32"
 
 
-class Recipe:
+class MergeRecipe:
     """What the launches of one compiled merge for all shapes have in common, where its result has one chain."""
 
     __slots__ = (
@@ -115,7 +117,7 @@ class Recipe:
         """whether some buffers are given by address: torch's, of an index beside NumPy's values say"""
 
 
-_RECIPES: PlanCache[Any, Recipe | Literal[False]] = PlanCache("recipes of merges")
+_RECIPES: PlanCache[Any, MergeRecipe | Literal[False]] = PlanCache("recipes of merges")
 
 
 class OneChain:
@@ -124,7 +126,7 @@ class OneChain:
     __slots__ = ("_capacity", "_meta", "_pos", "_recipe", "_record", "_shape", "_sums", "_tail")
 
     def __init__(
-        self, recipe: Recipe, spans: tuple[tuple[int, int], ...], extents: dict[str, int], shape: tuple[int, ...]
+        self, recipe: MergeRecipe, spans: tuple[tuple[int, int], ...], extents: dict[str, int], shape: tuple[int, ...]
     ) -> None:
         self._recipe, self._shape = recipe, shape
         kernel = recipe.kernel
