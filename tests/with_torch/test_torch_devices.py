@@ -124,7 +124,11 @@ def test_memory_of_other_devices_is_no_view() -> None:
 def test_elementwise_operands_on_other_devices() -> None:
     t, elsewhere = ow.asarray(torch.eye(3), format="csr"), torch.ones(3, 3, device="meta")
     m = ow.masked_tensor(torch.eye(3), torch.eye(3) > 0)
+    here = torch.ones(3, 3)
+    for known in (t * here, t.requires_grad_() * here, t @ here):  # kernels and scalar types, from now on
+        assert str(known.device) == "cpu"
     for call in (
+        lambda: t @ elsewhere,
         lambda: t * elsewhere, lambda: ow.maximum(t, elsewhere), lambda: torch.lerp(t, elsewhere, 0.5),
         lambda: t.requires_grad_() * elsewhere, lambda: m * elsewhere, lambda: ow.clip(t, elsewhere, elsewhere),
     ):  # fmt: skip

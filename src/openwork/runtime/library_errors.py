@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import DTypeError, SizeError, UnsupportedError
 from ..integers import AxisError
+from ..storage.buffers import device_of, elsewhere, is_torch
 from ..storage.storage import LARGEST
 
 __all__ = ["FAILURES", "check_memory", "check_room", "explain", "library_error", "sized"]
@@ -44,9 +45,15 @@ _BELOW = ("asarray", "full")
 def library_error(operation: str, error: BaseException, operands: Iterable[Any]) -> Exception | None:
     """The error of an operation on these operands, where the library's is about an array's size or dtype; else None.
 
-    An error of our own about an axis or an operand gets the operation's name.
+    An error of our own about an axis or an operand gets the operation's name, and one about a tensor whose memory no
+    kernel reaches says where the other operands are.
     """
     text = str(error)
+    if isinstance(error, UnsupportedError) and text.startswith("a torch tensor "):
+        buffers = [x._storage.values if hasattr(x, "_storage") else x for x in operands]
+        devices = list(dict.fromkeys(device_of(x) for x in buffers if isinstance(x, np.ndarray) or is_torch(x)))
+        if len(devices) > 1:
+            return UnsupportedError(f"{operation}: {elsewhere(devices)}")
     if isinstance(error, AxisError | DTypeError | UnsupportedError) and operation not in _BELOW:
         below = next((name for name in _BELOW if text.startswith(f"{name}: ")), "")
         if below or text.startswith("axis "):

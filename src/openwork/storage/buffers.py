@@ -55,6 +55,7 @@ __all__ = [
     "library_of",
     "numpy_dtype",
     "of_torch",
+    "elsewhere",
     "one_device",
     "refuse_stand_in",
     "same_memory",
@@ -194,9 +195,12 @@ def one_device(operation: str, *buffers: Array) -> None:
     """Raise UnsupportedError for buffers on different devices, or on one that has no memory."""
     devices = list(dict.fromkeys(map(device_of, buffers)))
     if len(devices) > 1 or devices[0] == "meta":
-        raise UnsupportedError(
-            f"{operation}: operands on {' and '.join(devices)}\n  expected: one device, with memory\n  help: to('cpu')"
-        )
+        raise UnsupportedError(f"{operation}: {elsewhere(devices)}")
+
+
+def elsewhere(devices: list[str]) -> str:
+    """The message about operands on these devices."""
+    return f"operands on {' and '.join(devices)}\n  expected: one device, with memory\n  help: to('cpu')"
 
 
 def dtype_of(scalar: str, like: Array) -> Any:

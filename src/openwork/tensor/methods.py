@@ -164,7 +164,7 @@ def _bound(name: str) -> Callable[..., Any]:
         try:
             return function(self, **options)
         except FAILURES as error:
-            explain(name, error, (self,))
+            explain(name, error, (self, *options.values()))
             raise
 
     def by_place(self: Any, operand: Any, /, **options: Any) -> Any:
