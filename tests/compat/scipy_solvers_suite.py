@@ -24,7 +24,6 @@ OURS = (
 LEFT_OUT = {
     "TestGstrsErrors, test_is_sptriangular_and_spbandwidth": "private functions of SciPy's",
 }
-EXPECTED = Path(__file__).with_name("scipy_solvers_suite_failures.txt")
 BEGIN, END = "<!-- direct solvers: made by tests/compat/scipy_solvers_suite.py -->", "<!-- end of direct solvers -->"
 
 
@@ -42,31 +41,22 @@ def run(*selection: str, timeout: int = 1800) -> Outcomes:
         return suites.run("SciPy", root, ("suite_linsolve.py",), selection or private, timeout)
 
 
-def failures() -> dict[str, str]:
-    """The tests that are expected to fail, with their reasons."""
-    return suites.failures(EXPECTED)
-
-
 def table(outcomes: Outcomes) -> list[str]:
-    """The page's section: how many tests of each class pass and fail, and why."""
+    """The page's section: how many tests of each class pass and fail."""
     total = counts(outcomes)
     groups = {test: test.split("::")[1] for test in outcomes}
     return [
         f"SciPy {scipy.__version__}, test_linsolve.py: {total['passed']} pass, {total['failed'] + total['error']} fail; "
         f"{outcomes.skipped} SciPy skips, or expects to fail, itself.",
         "",
-        *suites.table(outcomes, groups, failures(), LEFT_OUT),
-        "",
-        "| fails | why |",
-        "| --- | --- |",
-        *(f"| {test.partition('::')[2]} | {why} |" for test, why in sorted(failures().items())),
+        *suites.table(outcomes, groups, {}, LEFT_OUT),
     ]  # fmt: skip
 
 
 def main(arguments: list[str]) -> None:
     """Run the suite, say what failed unexpectedly, and write the page's section."""
     outcomes = run(*arguments)
-    print(*unexpected(outcomes, failures()), dict(counts(outcomes)), sep="\n")
+    print(*unexpected(outcomes, {}), dict(counts(outcomes)), sep="\n")
     if not arguments:
         suites.write(table(outcomes), BEGIN, END)
 

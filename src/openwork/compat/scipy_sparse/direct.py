@@ -66,12 +66,20 @@ class SuperLU:
     @property
     def perm_r(self) -> Any:
         """Row i of the matrix is row perm_r[i] of L @ U."""
-        return self._factors.perm_r
+        return np.asarray(_Permutation(self, "perm_r"))
 
     @property
     def perm_c(self) -> Any:
         """Column j of the matrix is column perm_c[j] of L @ U."""
-        return self._factors.perm_c
+        return np.asarray(_Permutation(self, "perm_c"))
+
+
+class _Permutation:
+    """A permutation whose arrays keep the factors alive, as those of SciPy's object do."""
+
+    def __init__(self, factors: SuperLU, name: str) -> None:
+        self.factors, self.array = factors, getattr(factors._factors, name)
+        self.__array_interface__ = self.array.__array_interface__
 
 
 def splu(
