@@ -12,7 +12,7 @@ from device_cases import cases, compare, opencl_or_skip, same
 from matrix import FORMATS, SHAPES, dense_array, tensor
 
 import openwork as ow
-from openwork.device import hashed_products, opencl, vector
+from openwork.device import hashed_products, opencl, products, vector
 from openwork.device.adapter import adapter_of
 from openwork.device.elementwise import mapped
 from openwork.device.interpreter import Interpreter
@@ -82,6 +82,40 @@ def test_products_of_matrices_are_tables_in_local_memory_or_spilled(local: int, 
     A, B = (ow.asarray(dense_array(s, k, density=0.7), format="csr") for k, s in enumerate([(3, 5), (5, 6)]))
     same(A.to(HERE) @ B.to(HERE), A @ B, "A @ B")
     same(ow.spgemm(A.to(HERE), B.to(HERE), semiring="max_times"), ow.spgemm(A, B, semiring="max_times"), "max_times")
+
+
+TABLES = [
+    ("float64", "plus_times", True), ("float64", "min_plus", False), ("bool", "lxor_pair", True),
+    ("bool", "any_pair", False), ("complex128", "plus_times", True), ("int8", "max_plus", False),
+]  # fmt: skip
+"""A dtype, a semiring, and whether the mask's elements are left out."""
+
+
+def _masked_product(dtype: str, ring: str, complement: bool, device: str, shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    pairs = zip(((m, k), (k, n), (m, n)), ("csr", "csc", "coo"), strict=True)
+    A, B, M = (
+        ow.asarray(dense_array(s, seed, density=0.4, dtype=dtype), format=f) for seed, (s, f) in enumerate(pairs)
+    )
+    a, b, mask = (t.to(device) for t in (A, B, M))
+    for there, here in (({}, {}), ({"mask": mask, "complement": complement}, {"mask": M, "complement": complement})):
+        same(ow.spgemm(a, b, semiring=ring, **there), ow.spgemm(A, B, semiring=ring, **here), ring)
+
+
+@pytest.mark.parametrize(("dtype", "ring", "complement"), TABLES[2:5])
+def test_tables_take_masks_and_all_types(dtype: str, ring: str, complement: bool, monkeypatch: Any) -> None:
+    monkeypatch.delattr(products, "combined")
+    _masked_product(dtype, ring, complement, HERE, (3, 4, 3))
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(("dtype", "ring", "complement"), TABLES)
+def test_tables_take_masks_and_all_types_on_opencl(
+    dtype: str, ring: str, complement: bool, monkeypatch: Any
+) -> None:  # fmt: skip
+    opencl_or_skip()
+    monkeypatch.delattr(products, "combined")
+    _masked_product(dtype, ring, complement, "opencl", (40, 300, 700))
 
 
 @pytest.mark.parametrize("old", ["barrier()\nmine", "swap(keys[base + at], 0, key)"])

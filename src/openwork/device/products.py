@@ -86,7 +86,7 @@ def _check(name: str, inputs: Sequence[str], operands: Sequence[DeviceTensor]) -
 
 def sparse_product(
     name: str, inputs: Sequence[str], output: str, operands: Sequence[DeviceTensor], target: Format,
-    ring: Semiring, mask: tuple[Memory, bool] | None = None,
+    ring: Semiring, mask: DeviceTensor | None = None, complement: bool = False,
 ) -> DeviceTensor:  # fmt: skip
     """The sum of products of two sparse tensors or more over a semiring, two at a time in their order."""
     _check(name, inputs, operands)
@@ -96,10 +96,11 @@ def sparse_product(
             raise refused(name, operands, f"a fill value of {x.fill_value}")
     if any(len(set(term)) < len(term) for term in inputs):
         raise refused(name, operands, "a letter twice in a term")
-    by_rows = (*inputs, output) == ("ij", "jk", "ik") and mask is None and takes(ring, scalar)
+    by_rows = (*inputs, output) == ("ij", "jk", "ik") and takes(ring, scalar)
     if by_rows and operands[0].shape[0] and operands[1].size:
         a, b = (summed(x).asformat("csr") for x in operands)
-        found = hashed_product(a, b, ring, scalar)
+        wanted = None if mask is None else _ordered(mask)
+        found = hashed_product(a, b, ring, scalar, wanted, complement)
         return assembled(found, target, python_scalar(ring.add.identity_of(scalar), scalar), True)
     first, *others = (Labelled(term, elements_of(summed(x))) for term, x in zip(inputs, operands, strict=True))
     for k, other in enumerate(others, 1):
@@ -108,8 +109,22 @@ def sparse_product(
         if k < len(others):
             kept = "".join(c for c in dict.fromkeys(first.letters + other.letters) if c in later)
         last = k == len(others)
-        first = Labelled(kept, combined(first, other, kept, ring, scalar, mask if last else None, name))
+        wanted_keys = None if mask is None or not last else (_keys_of(mask, name), complement)
+        first = Labelled(kept, combined(first, other, kept, ring, scalar, wanted_keys, name))
     return assembled(first.elements, target, python_scalar(ring.add.identity_of(scalar), scalar), True)
+
+
+def _ordered(mask: DeviceTensor) -> DeviceTensor:
+    """The elements that a mask specifies, whatever their values, in CSR."""
+    mask, target = summed(mask.detach()), resolve_format("csr", 2)
+    return mask if mask.format == target else assembled(elements_of(mask), target, 0, True)
+
+
+def _keys_of(mask: DeviceTensor, name: str) -> Memory:
+    """The coordinates that a mask specifies as numbers, in order."""
+    e, (m, n) = elements_of(mask), mask.shape
+    key = key_of(e.coordinates, mask.shape, e.values.length, e.values, name)
+    return gather(key, order_of([(key, m * n)]))
 
 
 @on_device("spgemm")
@@ -122,15 +137,10 @@ def spgemm(
         raise ShapeError(f"spgemm: matrices of shapes {a.shape} and {b.shape}\n  expected: (m, k) and (k, n)")
     _check("spgemm", ("ij", "jk"), (a, b))
     target = result_of("matmul", a, b).format if format is None else resolve_format(format, 2)
-    keys = None
-    if mask is not None:
+    if mask is not None and mask.shape != (a.shape[0], b.shape[1]):
         shape = (a.shape[0], b.shape[1])
-        if mask.shape != shape:
-            raise ShapeError(f"spgemm: expected a mask of shape {shape}, got {mask.shape}\n  help: slice it")
-        e = elements_of(mask)
-        key = key_of(e.coordinates, shape, e.values.length, e.values, "spgemm")
-        keys = gather(key, order_of([(key, shape[0] * shape[1])])), complement
-    return sparse_product("spgemm", ("ij", "jk"), "ik", (a, b), target, semiring_of(semiring), keys)
+        raise ShapeError(f"spgemm: expected a mask of shape {shape}, got {mask.shape}\n  help: slice it")
+    return sparse_product("spgemm", ("ij", "jk"), "ik", (a, b), target, semiring_of(semiring), mask, complement)
 
 
 @on_device("matmul")

@@ -329,7 +329,7 @@ LO = Var("lo", I64)
 HI = Var("hi", I64)
 GRID_VARIABLES = ("group", "groups", "item")
 """The number of the group, that of all groups, and of the item in its group: visible in a kernel with a grid."""
-ATOMICS = ("add", "mul", "min", "max", "and", "or")
+ATOMICS = ("add", "mul", "min", "max", "and", "or", "band", "bor", "bxor")
 """The operations of an Atomic, which commute."""
 SWAPPED = ("i32", "u32", "i64", "u64")
 """The types of elements of a Swap."""

@@ -81,7 +81,7 @@ def combine_name(reduce: str) -> str:
 
 def identity(reduce: str, scalar: str) -> Const:
     """The value that the reduction begins with."""
-    if reduce in ("add", "or", "bor"):
+    if reduce in ("add", "or", "bor", "bxor"):
         return const(0, scalar)
     if reduce in ("mul", "and", "band"):
         return const(1, scalar)
