@@ -52,6 +52,7 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
         yield "A @ A.T", lambda A: A @ A.T, ()
         yield "sddmm", lambda A, x, y: ow.sddmm(A, x, y), ((m, 3), (3, n))
         yield "attend", attended, ((m, 3), (n, 3), (n, 2))
+        yield "attend heads", attended, ((2, 4, m, 3), (2, 2, n, 3), (2, n, 2))
         yield "A * row", lambda A, x: A * x, ((n,),)
         yield "A + row", lambda A, x: A + x, ((n,),)
         yield "A - column", lambda A, x: A - x, ((m, 1),)
@@ -80,9 +81,9 @@ def opencl_or_skip() -> Any:
 def attended(mask: Any, *operands: Any) -> Any:
     """Attention of dense operands, of the host's by torch."""
     if not isinstance(operands[0], np.ndarray):
-        return ow.nn.attend(mask, *operands)
+        return ow.nn.attend(mask, *operands, enable_gqa=operands[0].ndim > 2)
     torch = pytest.importorskip("torch")
-    return ow.nn.attend(mask, *map(torch.from_numpy, operands)).numpy()
+    return ow.nn.attend(mask, *map(torch.from_numpy, operands), enable_gqa=operands[0].ndim > 2).numpy()
 
 
 def compare(case: Case, array: np.ndarray[Any, Any], spec: str, device: str) -> None:

@@ -172,6 +172,9 @@ def test_what_does_not_run_there_is_refused_by_name_and_nothing_is_copied() -> N
     }.items():
         with pytest.raises(UnsupportedError, match=rf"{name} on interpreter[\s\S]*i : dense, j : compressed"):
             run()
+    torch = pytest.importorskip("torch")
+    with pytest.raises(UnsupportedError, match=r"attend: operands on interpreter and cpu \(Tensor\)"):
+        ow.nn.SparseAttention(4, 2, mask=A)(*[torch.ones(3, 1, 4)] * 3)
     with pytest.raises(UnsupportedError, match=r"matmul: operands on interpreter and cpu \(ndarray\)"):
         A @ np.ones(3)
     with pytest.raises(UnsupportedError, match=r"add: operands on interpreter and cpu \(Tensor\)"):

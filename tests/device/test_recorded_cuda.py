@@ -272,14 +272,35 @@ def test_gradients_of_both_orders_are_those_of_the_host(monkeypatch: Any, spec: 
 
 
 @pytest.mark.opencl
-def test_gradients_of_attention_are_those_of_the_host(monkeypatch: Any) -> None:
+@pytest.mark.parametrize("lead", [(), (2, 4)])
+def test_gradients_of_attention_are_those_of_the_host(monkeypatch: Any, lead: tuple[int, ...]) -> None:
     _recorded(monkeypatch, _on_opencl, Grid(128, 32))
-    mask = ow.asarray(dense_array((8, 12)), format="csr")
-    q, k, v = (torch.randn(n, 4, dtype=torch.float64, requires_grad=True) for n in (8, 12, 12))
-    want = torch.autograd.grad((ow.nn.attend(mask, q, k, v) ** 3).sum(), [q, k, v])
-    there = ow.nn.attend(mask.to("cuda"), *(ow.asarray(x).to("cuda") for x in (q, k, v)))
+    mask, pair = ow.asarray(dense_array((8, 12)), format="csr"), (2, 2) if lead else ()
+    q, k, v = (
+        torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((*lead, 8, 4), (*pair, 12, 4), (12, 4))
+    )
+    options = {"is_causal": True, "enable_gqa": bool(lead)}
+    v = v.expand(*pair, 12, 4).clone().detach().requires_grad_()
+    want = torch.autograd.grad((ow.nn.attend(mask, q, k, v, **options) ** 3).sum(), [q, k, v])
+    there = ow.nn.attend(mask.to("cuda"), *(ow.asarray(x).to("cuda") for x in (q, k, v)), **options)
     for found, expected in zip(torch.autograd.grad((there.values**3).sum(), [q, k, v]), want, strict=True):
         torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("device", ["interpreter", "cuda"])
+def test_dropout_of_attention_is_drawn_on_the_device(recorded: Recorded, device: str) -> None:
+    """Of equal scores the result is the part of the keys that are kept, over the part that is to be."""
+    mask = ow.asarray(np.ones((2, 200)), format="csr").to(device)
+    operands = [ow.asarray(np.ones(s), device=device) for s in ((2, 1), (200, 1), (200, 1))]
+    found = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        found.append(ow.nn.attend(mask, *operands, dropout=0.25).to_numpy())
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()
+    np.testing.assert_allclose(found[0], 1, atol=0.2)
+    kept = found[0] * 0.75 * 200
+    np.testing.assert_allclose(kept, np.round(kept), rtol=1e-12)
 
 
 def test_no_gradient_is_lost_in_silence(recorded: Recorded) -> None:

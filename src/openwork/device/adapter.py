@@ -15,7 +15,8 @@ import numpy as np
 from ..codegen import disk
 from ..errors import UnsupportedError
 from ..ir.loop import Buffer, Grid, Kernel
-from ..storage.buffers import numpy_dtype
+from ..late import late
+from ..storage.buffers import numpy_dtype, torch_module
 
 __all__ = [
     "Adapter",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+drawn = late("device.vector", "drawn")
 
 
 @dataclass(slots=True, eq=False)
@@ -118,6 +120,11 @@ class Adapter(ABC):
     def memory(self, n: int, scalar: str) -> Memory:
         """An uninitialised vector."""
         return Memory(self, scalar, n, self.allocate(n, scalar))
+
+    def uniform(self, n: int, scalar: str) -> Memory:
+        """Random numbers from 0 to 1, by a number that torch's generator gives."""
+        out: Memory = drawn(self, n, scalar, int(torch_module().randint(1 << 62, ())))
+        return out
 
     def of(self, array: Array, scalar: str) -> Memory:
         """A vector with a copy of the host's elements."""

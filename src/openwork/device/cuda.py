@@ -99,6 +99,11 @@ class Cuda(Adapter):
         memory.handle[: memory.length] = flat
         return memory
 
+    def uniform(self, n: int, scalar: str) -> Memory:
+        memory = self.memory(n, scalar)
+        memory.handle.uniform_()
+        return memory
+
     def recorded(self, values: Any) -> Any:
         return values.to(self.place)
 

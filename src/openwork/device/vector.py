@@ -10,8 +10,8 @@ from .adapter import Adapter, Memory
 from .kernels import Number, each, groups_for, whole
 
 __all__ = [
-    "cast", "chosen", "fill", "gather", "heads", "index_type", "iota", "joined", "lower_bound", "order_of", "scan",
-    "strided",
+    "cast", "chosen", "drawn", "fill", "gather", "heads", "index_type", "iota", "joined", "lower_bound", "order_of",
+    "scan", "strided",
 ]  # fmt: skip
 
 
@@ -26,6 +26,24 @@ def iota(device: Adapter, n: int) -> Memory:
     """0, ..., n - 1."""
     out = device.memory(n, "i64")
     each(device, n, "y[t] = t", {"y": out})
+    return out
+
+
+_DRAWN = """
+z: u64 = seed + u64(t + 1) * step
+z = (z ^ (z >> u64(30))) * first
+z = (z ^ (z >> u64(27))) * second
+z = z ^ (z >> u64(31))
+y[t] = T_y(f64(i64(z >> u64(11))) * unit)
+""".strip("\n")
+
+
+def drawn(device: Adapter, n: int, scalar: str, seed: int) -> Memory:
+    """n numbers from 0 to 1, 1 not included but by rounding: SplitMix64's of the numbers from 1 on."""
+    out = device.memory(n, scalar)
+    numbers = {"seed": seed, "step": 0x9E3779B97F4A7C15, "first": 0xBF58476D1CE4E5B9, "second": 0x94D049BB133111EB}
+    words = {name: Number(value, "u64") for name, value in numbers.items()}
+    each(device, n, _DRAWN, {"y": out}, unit=Number(2.0**-53, "f64"), **words)
     return out
 
 

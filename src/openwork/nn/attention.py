@@ -99,7 +99,7 @@ class SparseAttention(torch.nn.Module):  # type: ignore[misc]
         q, k, v = (x.reshape(*x.shape[:2], self.num_heads, self.head_dim).transpose(1, 2) for x in (q, k, v))
         rate = self.dropout if self.training else 0.0
         weights = None
-        if isinstance(mask, Tensor):
+        if isinstance(mask, Tensor) or hasattr(type(mask), "__openwork_device__"):
             out = self._attend_sparse(mask, q, k, v, key_padding_mask, rate, added)
         else:
             if is_causal and mask is None:
@@ -131,7 +131,7 @@ class SparseAttention(torch.nn.Module):  # type: ignore[misc]
         return k, v, k.shape[1] - before
 
     def _attend_sparse(
-        self, mask: Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, padding: torch.Tensor | None,
+        self, mask: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, padding: torch.Tensor | None,
         rate: float, added: int,
     ) -> torch.Tensor:  # fmt: skip
         if added:
