@@ -482,21 +482,34 @@ SELECTION_SORTED = _tuned(
     "of 6, 10, 16 and 24 on rows of 50 and 200: within a tenth for the first k, the least for all",
 )  # fmt: skip
 SELECTION_CANDIDATES = _tuned(
-    32, "elements", "of a row kept besides twice the k that are selected",
-    "rows of some 50 elements are partitioned once",
+    64, "elements", "of a row kept besides twice the k that are selected",
+    "as many as are compared at once: rows of no more are put in order as a whole",
 )  # fmt: skip
 SELECTION_INSERTED = _tuned(
     16, "elements", "up to which the first of a row are kept in order by insertion", "10 of 50: half of the time"
 )
+SELECTION_FEW = _tuned(
+    8, "elements", "asked for of a short row, from which on all of it is put in order by counting what is less",
+    "of 50: 4 by insertion take 11 ms, by counting 14; 10 take 17 and 14",
+)  # fmt: skip
 SELECTION_LANES = _tuned(
     64, "elements", "of a row that are compared at once with the ends of a range, a bit for each", "set with the code"
+)
+SELECTION_BLOCK = _tuned(
+    1 << 10,
+    "elements",
+    "of a row that are counted and then compared with the ends of a range",
+    "8 KB: they are in the first cache",
+)
+SELECTION_TAKEN = _tuned(
+    4, "elements", "inside a range that are taken of those compared at once, without a branch", "three is usual"
 )
 SELECTION_SAMPLED = _tuned(
     1024, "elements", "of a row from which ranks are looked for near a sample's", "set with the code"
 )
-SELECTION_SAMPLE = _tuned(31, "elements", "of that sample", "put in order one by one in a microsecond")
+SELECTION_SAMPLE = _tuned(32, "elements", "of that sample", "put in order one by one in a microsecond")
 SELECTION_LARGE_SAMPLE = _tuned(
-    127, "elements", "of that sample where a row has four times as many", "rows of 12,500: less time than with 31 alone"
+    128, "elements", "of that sample where a row has four times as many", "rows of 12,500: less time than with 32 alone"
 )
 SELECTION_ASIDE = _tuned(
     1.1, "standard deviations", "of a rank's place in that sample, and one place, within which it is looked for first",

@@ -6,9 +6,12 @@ Equal elements are in the order of their coordinates. Only as many elements of a
 
     partition   keys on either side of a pivot, without branches; the right ends of what is not in order are kept on a
                 stack, so that ranks in ascending order cost O(elements + ranks log ranks) together
-    bits        64 elements at a time are compared with the ends of a range, and those inside are the bits that are set
+    bits        64 elements at a time are compared with the ends of a range, and those inside are the bits that are set;
+                the places of the first four of them are written without a branch
     sample      of long rows only what lies between two elements of a sample, on either side of a rank, is put in order;
-                where the rank is not there, what lies between two further apart
+                where the rank is not there, what lies between two further apart. Elements are compared with these ends
+                as they are first read, with the fill value at the same time
+    counts      rows of 64 elements or fewer: each goes to the place that the number of those before it gives
     limit       of the first k only candidates are kept, 2 k + 32 at a time; none above the k-th of those seen before,
                 nor at first above one of a sample, where at least k elements are below that
 
@@ -28,10 +31,13 @@ from ..ir.types import FLOATS, itemsize
 from ..ir.values import int_range
 from .incremental_sort import NARROW, SELECT, WIDE
 
-__all__ = ["MORE", "STACK", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
+__all__ = ["MORE", "STACK", "TAKEN", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
 
 MORE = tuning.SELECTION_CANDIDATES
-"""Candidates that are kept besides twice those asked for."""
+"""Candidates that are kept besides twice those asked for: all of a row of LANES elements."""
+LANES = tuning.SELECTION_LANES
+TAKEN = tuning.SELECTION_TAKEN
+"""Places that are written at once; the room has as many more than a row has elements."""
 STACK = 128
 """Ends that are kept; where there are more, what lies between the last two is put in order again."""
 
@@ -42,6 +48,7 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
     sample: T[SAMPLE] = empty
     near: T[SAMPLE] = empty
     ends: i64[STACK] = empty
+    WRITTEN_TWICE
     FILL_KEY
     for i in range(lo, hi):
         seed: u64 = u64(88172645463325252)
@@ -71,23 +78,34 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
         done: i64 = 0
         top: i64 = 0
         again: i64 = 1
+        counts = p1 - p0 <= LANES and k >= FEW
+        if counts:
+            again = 0
+            for p in range(p0, p1):  # novector
+                KEYED
+                PUT
+                f += i64(key <= limit)
+            RANKED
         while again == 1:
             f = 0
             c0: i64 = p1 if free >= k and of_fill == LEAST else p0
             while c0 < p1:
                 hits: i64 = 0 - 1
-                if c0 + LANES > p1:
+                if bounded == 1:
                     hits = 0
-                    for p in range(c0, p1):  # novector
-                        x = B[p]
-                        before = x < last if flip == 0 else not (x <= last)
-                        hits = hits | (i64(bounded == 0 or before) << (p - c0))
-                elif bounded == 1:
-                    x = vload(B, c0, LANES)
-                    if flip == 0:
-                        hits = bits(x < broadcast(last, LANES))
+                    if c0 + LANES <= p1:
+                        LANES_BEFORE
                     else:
-                        hits = bits(not (x <= broadcast(last, LANES)))
+                        c: i64 = c0
+                        while c + 8 <= p1:
+                            EIGHT_BEFORE
+                            c += 8
+                        for p in range(c, p1):  # novector
+                            x = B[p]
+                            before = x < last if flip == 0 else not (x <= last)
+                            hits = hits | (i64(before) << (p - c0))
+                elif c0 + LANES > p1:
+                    hits = (const(1, i64) << (p1 - c0)) - 1
                 while hits != 0:
                     p = c0 + ctz(hits)
                     hits = hits & (hits - 1)
@@ -120,7 +138,7 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
             last = fill_value
             bounded = i64(free >= k and fill_value == fill_value)
         begin = 0
-        done = f if k <= INSERT else 0
+        done = f if counts or k <= INSERT else 0
         top = 0
         ends[0] = f
         less: i64 = min(f, k)
@@ -194,33 +212,26 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
         less: i64 = 0
         equal: i64 = 0
         nan: i64 = 0
-        if free > 0 or OF_FLOATS:
-            for p in range(p0, p1):
-                x = B[p]
-                less += i64(x < fill_value)
-                equal += i64(x <= fill_value)
-                nan += IS_NAN
-        if fill_value != fill_value:
-            less = stored - nan
-            equal = stored + 0
-        equal -= less
-        nans[i] = nan
-        if free == 0:
-            less = stored + 0
-            equal = 0
+        counted: i64 = COMPLETE * i64(free == 0)
+        sampled: i64 = 0
         fresh: i64 = 1
         f: i64 = 0
         base: i64 = 0
         begin: i64 = 0
         done: i64 = 0
         top: i64 = 0
-        for x in range(0, m):
-            rank = ranks[i * step + x]
+        for x in range(0 - 1, m):
+            rank: i64 = -1
+            if m > 0:
+                rank = ranks[i * step + max(x, 0)]
+                if x < 0 and rank >= stored and rank < free:
+                    rank = ranks[i * step + m - 1]
             out = i * m + x
-            if rank < 0 or rank >= stored + free:
+            outside = i64(rank < 0 or rank >= stored + free)
+            if x >= 0 and outside == 1:
                 found[out] = -1
                 places[out] = -1
-            elif rank >= less and rank < less + equal + free:
+            elif x >= 0 and rank >= less and rank < less + equal + free:
                 low: i64 = p0
                 high: i64 = p1
                 target = rank - less
@@ -251,54 +262,98 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
                 found[out] = position
                 places[out] = target + skipped
             else:
-                wanted = rank if rank < less else rank - free
-                if fresh == 1 or wanted < base or wanted >= base + f:
-                    fresh = 0
-                    f = stored + 0
-                    base = 0
-                    narrowed: i64 = 0
-                    sampling: i64 = i64(f > LONG)
-                    drawn: i64 = LARGE if f > 4 * LONG else SAMPLE
+                wanted: i64 = rank if rank < less else rank - free
+                sampling: i64 = i64(stored > LONG)
+                drawn: i64 = LARGE if stored > 4 * LONG else SAMPLE
+                if x < 0:
+                    sampling = sampling * i64(outside == 0 and not (rank >= stored and rank < free))
+                if sampling > sampled:
+                    SAMPLED
+                    sampled = 1
+                if x < 0 and free > 0:
+                    t0: i64 = 0
                     if sampling == 1:
-                        SAMPLED
-                    t: i64 = wanted * drawn // stored
+                        for s in range(0, drawn):
+                            t0 += i64(near[s] < fill_value)
+                    wanted = rank if rank * drawn < t0 * stored else rank - free
+                    sampling = sampling * i64(wanted >= 0 and wanted < stored)
+                if x < 0 or fresh == 1 or wanted < base or wanted >= base + f:
+                    narrowed: i64 = 0
+                    t: i64 = wanted * drawn // max(stored, 1)
                     reach: i64 = ASIDE_OF_T
-                    while sampling == 1:
-                        from_below = i64(t < reach)
-                        to_above = i64(t + reach >= drawn)
-                        smallest = T(T_LEAST) if from_below == 1 else near[max(t - reach, 0)]
-                        largest = T(T_MOST) if to_above == 1 else near[min(t + reach, drawn - 1)]
+                    going: i64 = i64(sampling == 1 or counted == 0)
+                    while going == 1:
+                        smallest = near[t - reach] if sampling == 1 and t >= reach else T(T_LEAST)
+                        largest = near[t + reach] if sampling == 1 and t + reach < drawn else T(T_MOST)
                         below: i64 = 0
-                        if from_below + to_above == 0:
-                            for p in range(p0, p1):
-                                below += i64(B[p] < smallest)
                         f = 0
-                        c0: i64 = p0
-                        while c0 < p1:
-                            hits: i64 = 0 - 1
-                            if c0 + LANES <= p1:
-                                here = vload(B, c0, LANES)
-                                beside = here < broadcast(smallest, LANES) or here > broadcast(largest, LANES)
-                                hits = bits(not beside)
+                        block: i64 = p0
+                        while block < p1:
+                            stop = min(block + BLOCK, p1)
+                            if counted == 0:
+                                for p in range(block, stop):
+                                    y = B[p]
+                                    less += i64(y < fill_value)
+                                    equal += i64(y <= fill_value)
+                                    nan += IS_NAN
+                                    below += i64(y < smallest)
                             else:
-                                hits = 0
-                                for p in range(c0, p1):  # novector
-                                    hits = hits | (i64(not (B[p] < smallest or B[p] > largest)) << (p - c0))
-                            while hits != 0:
-                                p = c0 + ctz(hits)
-                                hits = hits & (hits - 1)
-                                KEYED
-                                PUT
-                                f += i64(to_above == 1 or B[p] == B[p])
-                            c0 += LANES
-                        base = stored - f if to_above == 1 else below
-                        narrowed = i64(wanted >= base and wanted < base + f)
-                        sampling = 1 - narrowed
-                        reach *= 2
-                    if narrowed == 0:
+                                for p in range(block, stop):
+                                    below += i64(B[p] < smallest)
+                            c0: i64 = block if sampling == 1 else stop
+                            while c0 < stop:
+                                hits: i64 = 0
+                                if c0 + LANES <= p1:
+                                    LANES_INSIDE
+                                else:
+                                    c: i64 = c0
+                                    while c + 8 <= p1:
+                                        EIGHT_INSIDE
+                                        c += 8
+                                    for p in range(c, p1):  # novector
+                                        hits = hits | (i64(B[p] >= smallest and B[p] <= largest) << (p - c0))
+                                inside: i64 = popcount(hits)
+                                at: i64 = f + 0
+                                again: i64 = 1
+                                while again == 1:
+                                    TAKEN
+                                    at += TAKEN_AT_ONCE
+                                    again = i64(hits != 0)
+                                f += inside
+                                c0 += LANES
+                            block = stop
+                        base = below
+                        going = 0
+                        if counted == 0:
+                            counted = 1
+                            if fill_value != fill_value:
+                                less = stored - nan
+                                equal = stored + 0
+                            equal -= less
+                        if sampling == 1:
+                            narrowed = i64(wanted >= base and wanted < base + f)
+                            if wanted >= stored - nan:
+                                sampling = 0
+                            if x < 0:
+                                right = rank < less or rank >= less + equal + free
+                                narrowed = narrowed * i64(right and wanted == (rank if rank < less else rank - free))
+                            else:
+                                going = sampling * (1 - narrowed)
+                                reach *= 2
+                    fresh = 1 - narrowed
+                    if narrowed == 1:
+                        for x1 in range(0, f):
+                            p = p0 + PLACE_TAKEN
+                            KEYED
+                            KEYS_OF_TAKEN
+                    elif x >= 0:
+                        f = stored + 0
+                        base = 0
+                        fresh = 0
                         for p in range(p0, p1):
                             KEYED
                             WRITTEN
+                        PLACES
                     more: i64 = narrowed * i64(f > AGAIN and f < stored)
                     while more == 1:
                         drawn = SAMPLE
@@ -339,17 +394,17 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
                             base += below
                             f = inside + 0
                             more = i64(f > AGAIN)
-                    if narrowed == 0:
-                        PLACES
                     begin = 0
                     done = 0
                     top = 0
                     ends[0] = f
-                r = wanted - base
-                SELECT
-                at = p0 + PLACE_AT_RANK
-                found[out] = at
-                places[out] = COORDINATE
+                if x >= 0:
+                    r = wanted - base
+                    SELECT
+                    at = p0 + PLACE_AT_RANK
+                    found[out] = at
+                    places[out] = COORDINATE
+        nans[i] = nan
 """
 
 _ORDER = """
@@ -409,16 +464,68 @@ key = (INF + 1 if size > INF else (0 if size == 0 else bits ^ ((bits >> 63) & MA
 _SAMPLED = """
 for s in range(0, drawn):
     sample[s] = SAMPLE_S
+    near[s] = T(T_LEAST)
 for s in range(0, drawn):
     y = sample[s]
     g: i64 = 0
-    for s1 in range(0, s):
-        g += i64(sample[s1] <= y)
-    for s1 in range(s + 1, drawn):
+    for s1 in range(0, drawn):
         g += i64(sample[s1] < y)
     near[g] = y
+for s in range(1, drawn):
+    near[s] = max(near[s], near[s - 1])
 """
 """near = a sample of a row's elements in ascending order, NaN as infinity: each to its rank, without branches."""
+_INSIDE = """
+hereN = vload(B, C, 8)
+hits = hits | (bits(hereN >= broadcast(smallest, 8) and hereN <= broadcast(largest, 8)) << SHIFT)
+"""
+"""hits = a bit for each of eight elements between two ends; NaN is not."""
+_BEFORE = """
+hereN = vload(B, C, 8)
+if flip == 0:
+    hits = hits | (bits(hereN < broadcast(last, 8)) << SHIFT)
+else:
+    hits = hits | (bits(not (hereN <= broadcast(last, 8))) << SHIFT)
+"""
+"""hits = a bit for each of eight elements before another in order; NaN is the largest."""
+_RANKED = {
+    True: """
+for e in range(0, f):
+    twice[e] = w[e]
+    places_twice[e] = v[e]
+    v[e] = -1
+padded = (f + 15) & (0 - 16)
+for e in range(f, padded):
+    twice[e] = 9223372036854775807
+for e in range(0, f):
+    y = twice[e]
+    g: i64 = 0
+    for e1 in range(0, padded):
+        g += i64(twice[e1] < y)
+    while v[g] >= 0:
+        g += 1
+    w[g] = y
+    v[g] = places_twice[e]
+""",
+    False: """
+for e in range(0, f):
+    twice[e] = w[e]
+padded = (f + 15) & (0 - 16)
+for e in range(f, padded):
+    twice[e] = 9223372036854775807
+for e in range(0, f):
+    y = twice[e]
+    g: i64 = 0
+    for e1 in range(0, padded):
+        g += i64(twice[e1] < y)
+    w[g] = y
+""",
+}
+"""w = few elements in order, each put where it belongs by how many are less: no branch depends on them."""
+_TAKEN = "\n".join(
+    f"PLACES_TAKEN[at + {k}] = c0 + ctz(hits) - p0\nhits = hits & (hits - 1)" for k in range(tuning.SELECTION_TAKEN)
+)
+"""The places of the next elements whose bits are set; behind the last, numbers that are written over."""
 _FILL = "fill_value = filled[0]\n"
 _ASIDE = "1 + i64(sqrt(f64(t * (drawn - t)) / f64(drawn)) * ASIDE)"
 """How far from place t of a sample a rank is looked for: less at the ends, where it is known better."""
@@ -457,18 +564,30 @@ def order_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, 
 def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
     wide = long or itemsize(scalar) == 8
     of_floats = scalar in FLOATS
-    element = "B[p0 + s * (p1 - p0) // drawn]"
+    element = "B[p0 + (s >> 2) * ((p1 - p0) * 4 // drawn) + (s & 3)]"
     text = inlined(text, {"SELECT": SELECT, **(WIDE if wide else NARROW), "SAMPLED": _SAMPLED})
+    lanes = range(0, LANES, 8)
+    parts = {"TAKEN": _TAKEN, "RANKED": _RANKED[wide], "WRITTEN_TWICE": "twice: i64[LANES] = empty"}
+    if wide:
+        parts["WRITTEN_TWICE"] += "\nplaces_twice: i64[LANES] = empty"
+    for name, part in (("INSIDE", _INSIDE), ("BEFORE", _BEFORE)):
+        parts[f"LANES_{name}"] = "\n".join(_eight(part, k, f"c0 + {k}", str(k)) for k in lanes)
+        parts[f"EIGHT_{name}"] = _eight(part, "", "c", "(c - c0)")
+    text = inlined(text, parts)
     text = inlined(
         text, {"FILL_KEY": _FILL + _key(scalar, "fill[0]", "of_fill", "fill_"), "KEYED": _key(scalar, "A[p]")}
     )
     names = {
         "ASIDE_OF_T": _ASIDE,
+        "PLACES_TAKEN": "v" if wide else "w",
+        "PLACE_TAKEN": "v[x1]" if wide else "w[x1]",
+        "KEYS_OF_TAKEN": "w[x1] = key" if wide else "w[x1] = (key << 32) | w[x1]",
+        "TAKEN_AT_ONCE": str(tuning.SELECTION_TAKEN),
         "SAMPLE_S": f"({element} if {element} == {element} else T(inf))" if of_floats else element,
         "T_LEAST": "(0.0 - inf)" if of_floats else _literal(int_range(key_type(scalar))[0]),
         "T_MOST": "inf" if of_floats else _literal(int_range(key_type(scalar))[1]),
-        "IS_NAN": "i64(x != x)" if of_floats else "0",
-        "OF_FLOATS": "True" if of_floats else "False",
+        "IS_NAN": "i64(y != y)" if of_floats else "0",
+        "COMPLETE": "0" if of_floats else "1",
         "KEY_AT_RANK": "w[r]" if wide else "(w[r] >> 32)",
         "PLACE_AT_RANK": "v[r]" if wide else "(w[r] & 4294967295)",
         "COORDINATE": "at - p0" if dense else "i64(crd[at])",
@@ -478,8 +597,10 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
         "FREE": "n * 0" if dense or missing else "n - (p1 - p0)",
         "LEAST": "(0 - 9223372036854775807 - 1)",
         "STACK": str(STACK),
-        "LANES": str(tuning.SELECTION_LANES),
+        "BLOCK": str(tuning.SELECTION_BLOCK),
+        "LANES": str(LANES),
         "SORTED": str(tuning.SELECTION_SORTED),
+        "FEW": str(tuning.SELECTION_FEW),
         "INSERT": str(tuning.SELECTION_INSERTED),
         "SAMPLE": str(tuning.SELECTION_SAMPLE),
         "LARGE": str(tuning.SELECTION_LARGE_SAMPLE),
@@ -490,6 +611,11 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
     for name, new in names.items():
         text = text.replace(name, new)
     return parse(text, K=key_type(scalar), P=index, C=crd, T=scalar if of_floats else key_type(scalar))
+
+
+def _eight(part: str, number: object, first: str, shift: str) -> str:
+    """A part of a text for the eight elements from `first` on, whose bits are shifted."""
+    return part.strip("\n").replace("hereN", f"here{number}").replace("C, 8", f"{first}, 8").replace("SHIFT", shift)
 
 
 def _literal(value: int) -> str:

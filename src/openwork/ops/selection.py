@@ -16,7 +16,7 @@ from ..codegen import pool
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from ..compiler.schedule.kept_format import DENSE
-from ..compiler.selection import MORE, first_kernel, order_kernel, rank_kernel
+from ..compiler.selection import MORE, TAKEN, first_kernel, order_kernel, rank_kernel
 from ..format import format as parse
 from ..format.expression import Dim
 from ..format.format import Format, Level
@@ -25,9 +25,10 @@ from ..runtime.conversion.remap import on_host
 from ..storage.buffers import as_array, flat, is_torch, length, scalar_of, to_numpy
 from ..storage.recorded import bare, outside
 from ..storage.storage import Storage
+from ..tensor.dtypes import isdtype
 from ..tensor.tensor import Tensor
 
-__all__ = ["Rows", "rows_of", "stored_rows"]
+__all__ = ["Rows", "has_rows", "rows_of", "stored_rows"]
 
 Ints = np.ndarray[Any, np.dtype[Any]]
 _KERNELS = {"first": first_kernel, "ranks": rank_kernel, "order": order_kernel}
@@ -81,7 +82,7 @@ class Rows:
         places, found = (np.empty((self.count, m), np.int64) for _ in range(2))
         nans = np.zeros(self.count, np.int64)
         step = m if ranks.ndim == 2 else 0
-        self._run("ranks", [ascending, places, found, nans, m, step, self.n, 0, self._longest() + 1])
+        self._run("ranks", [ascending, places, found, nans, m, step, self.n, 0, self._longest() + TAKEN + 1])
         if self.fill != self.fill and self.pos is not None:
             nans += self.n - (self.pos[1:] - self.pos[:-1])
         if (by[..., 1:] > by[..., :-1]).all():
@@ -142,6 +143,11 @@ class Rows:
         work = int(self.pos[-1]) + self.count
         starts = self.pos + np.arange(self.count + 1)
         return [0, *np.searchsorted(starts, work * shares[1:-1] // parts).tolist(), self.count]
+
+
+def has_rows(t: Tensor, axes: tuple[int, ...]) -> bool:
+    """Whether the fibres along the axes, one, are floating-point rows that `rows_of` reads where they are."""
+    return axes == (t.ndim - 1,) and t.format == _row_format(t.ndim) and isdtype(t.dtype, "real floating")
 
 
 def rows_of(t: Tensor, axis: int, missing: bool = False) -> tuple[Rows, list[int]]:

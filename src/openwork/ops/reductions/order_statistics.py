@@ -21,7 +21,7 @@ from ..elementwise.functions import isnan
 from ..elementwise.selection import where
 from ..manipulation.shaping import expand_dims, permute_dims, reshape
 from ..result_format import to_result_format
-from ..selection import rows_of, stored_rows
+from ..selection import has_rows, rows_of, stored_rows
 from ..sorting import comparable_operand
 from ..stored_fibres import reduced_fibres
 from .by_ranges import by_ranges, keeps_ranges
@@ -116,7 +116,7 @@ def median(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool
     """
     t = as_tensor(x)
     axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, "median")
-    if keeps_ranges(t, axes):
+    if keeps_ranges(t, axes) and not has_rows(t, axes):
         return by_ranges(t, axes, keepdims, None, lambda part: median(part, axis=axes, keepdims=keepdims))
     if not isdtype(t.dtype, ("real floating", "complex floating")):
         t = t.astype(np.float64 if t._storage.library == "numpy" else "float64")

@@ -25,7 +25,7 @@ from ..elementwise.functions import isnan
 from ..elementwise.selection import where
 from ..manipulation.repetition import broadcast_to
 from ..manipulation.shaping import expand_dims, moveaxis, permute_dims, reshape
-from ..selection import Rows, rows_of
+from ..selection import Rows, has_rows, rows_of
 from ..stored_fibres import reduced_fibres
 from .by_ranges import keeps_ranges, parts_of
 
@@ -95,7 +95,7 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
     if isdtype(t.dtype, ("complex floating", "bool")):
         raise DTypeError(f"{operation} of {t.dtype}: elements are real numbers\n  help: abs(), or astype(float) first")
     axes = tuple(range(t.ndim)) if axis is None else axes_of(axis, t.ndim, operation)
-    if keeps_ranges(t, axes):
+    if keeps_ranges(t, axes) and not has_rows(t, axes):
         parts = [_quantile(part, q, axes, method, keepdims, operation, skip).to_numpy() for part in parts_of(t)]
         place = -1 - len([a for a in axes if keepdims and a > min(set(range(t.ndim)).difference(axes))])
         return Tensor._from_dense(np.concatenate(parts, axis=place))
@@ -114,8 +114,13 @@ def _quantile(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, operation
             return sparse
     flat = _reduced_dims_last(t, axes)
     quantiles = _quantiles_of_fibres(flat, weights, method, skip)
-    out = moveaxis(quantiles, -1, 0) if weights.ndim else quantiles[..., 0]
-    out = reshape(out, (*weights.shape, *flat.shape[:-1])) if weights.ndim > 1 else out
+    if weights.ndim:
+        out = moveaxis(quantiles, -1, 0)
+        out = reshape(out, (*weights.shape, *flat.shape[:-1])) if weights.ndim > 1 else out
+    elif quantiles.format.is_dense:
+        out = Tensor._from_dense(quantiles.values.reshape(flat.shape[:-1]))
+    else:
+        out = quantiles[..., 0]
     if keepdims:
         for d in sorted(axes):
             out = expand_dims(out, axis=weights.ndim + d)
@@ -143,9 +148,10 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
     elements, nans = _elements(rows, ranks, flat.shape[:-1])
     between = elements[..., :m]
     if np.any(weight):
-        weight = np.ascontiguousarray(np.broadcast_to(weight, shape))
+        weight = np.broadcast_to(weight, shape).reshape(-1)
         weight = weight.astype(host_dtype(flat._storage.scalar), copy=False) if floating else weight
-        between = _between(between, elements[..., m : 2 * m], as_array(weight, like=flat.values), method)
+        first, second = between.reshape(-1), elements[..., m : 2 * m].reshape(-1)
+        between = _between(first, second, as_array(weight, like=flat.values), method).reshape(shape)
     out = Tensor._from_dense(between)
     if skip:  # of nothing but NaN the elements at the places are NaN, which torch gives the gradient to
         if not np.all(counts):
@@ -157,7 +163,7 @@ def _quantiles_of_fibres(flat: Tensor, q: np.ndarray[Any, Any], method: str, ski
 
 
 def _between(first: Any, second: Any, weight: Any, method: str) -> Any:
-    """The elements between two of a dense array, of weight 0 the first; weights of the same array library."""
+    """The elements between those of two vectors, of weight 0 the first; weights of the same array library."""
     where = torch_module().where if is_torch(first) else np.where
     if method == _MEDIAN:
         between = apply_with_warnings("div", apply_with_warnings("add", first, second), 2)
