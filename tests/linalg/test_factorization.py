@@ -21,6 +21,7 @@ from openwork.linalg.direct_solver.fronts import front_kernels
 from openwork.linalg.direct_solver.graph import adjacency
 from openwork.linalg.direct_solver.minimum_degree import minimum_degree
 from openwork.linalg.direct_solver.symbolic import analyse
+from openwork.linalg.factorization import Factorization
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 KINDS = ("cholesky", "ldl", "lu")
@@ -204,6 +205,23 @@ def test_auto_goes_on_where_memory_is_not_enough(monkeypatch: pytest.MonkeyPatch
     assert linalg.factorized(A).kind == "superlu"
     with pytest.raises(MemoryError):
         linalg.factorized(A, "ldl")
+
+
+@pytest.mark.parametrize("beside", [1.0, 1j, 0.9999])
+def test_auto_tries_no_cholesky_where_two_rows_say_no(beside: complex, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, a = grid(41, 41), sp.lil_array((1681, 1681), dtype=np.result_type(type(beside)))
+    a[5, 900], a[900, 5] = 2 * beside, np.conj(2 * beside)  # the minor of rows 5 and 900 of the sum is 4 - 4 |beside|^2
+    A = sp.csr_array(rows - sp.diags_array(rows.diagonal() - 2) + a)
+    tried: list[str] = []
+    solver = Factorization._solver
+    monkeypatch.setattr(
+        Factorization, "_solver", lambda self, kind, passes: tried.append(kind) or solver(self, kind, passes)
+    )
+    F = linalg.factorized(ow.asarray(A))
+    assert tried == (["ldl"] if abs(beside) == 1 else ["cholesky", "ldl"])
+    assert F.kind == "ldl"
+    b = np.ones(1681)
+    np.testing.assert_allclose(A @ F(b), b, atol=1e-9)
 
 
 def test_what_superlu_ends_on_is_an_error_of_linear_algebra() -> None:

@@ -336,9 +336,9 @@ class Factorization(InverseOperator):
         row, col = (scales[1], scales[0]) if self._rows.turned else scales[:2]
         b = (np.cos(np.arange(float(self._rows.n))) / row)[:, None].astype(self.dtype)
         with np.errstate(all="ignore"):
-            x = self._solve(b, "N")
+            x, error = self._refined(b, "N")
             growth = np.max(np.abs(x[:, 0]) / col)
-            return self._error(b, x, "N") if growth < 0.1 / np.finfo(self.dtype).eps else np.inf
+            return error if growth < 0.1 / np.finfo(self.dtype).eps else np.inf
 
     def _error(self, right: Array, x: Array, trans: str) -> float:
         """The componentwise backward error of a solution, the largest of all columns.
@@ -354,6 +354,10 @@ class Factorization(InverseOperator):
         return float(np.max(left / np.maximum(np.maximum(scale, least), np.finfo(self.dtype).tiny), initial=0.0))
 
     def _solve(self, right: Array, trans: str) -> Array:
+        return self._refined(right, trans)[0]
+
+    def _refined(self, right: Array, trans: str) -> tuple[Array, float]:
+        """Solutions, and their backward error where they are refined, else 0."""
         assert self._factors is not None
         inner = {"N": "T", "T": "N"}.get(trans, "conj") if self._rows.turned else trans
         x = self._direct(right, inner).astype(self.dtype, copy=False)
@@ -367,7 +371,7 @@ class Factorization(InverseOperator):
                 x, error = better, smaller
             if not 2 * smaller < before:
                 break
-        return x
+        return x, error
 
     def _direct(self, right: Array, inner: str) -> Array:
         assert self._factors is not None
@@ -430,7 +434,18 @@ def _candidates(part: Factorization, small: int = SMALL) -> list[str]:
     diagonal = np.zeros(rows.n, rows.values.real.dtype)
     on = row == rows.crd
     diagonal[row[on]] = rows.values.real[on]
-    return ["cholesky", "ldl", "superlu"] if bool(np.all(diagonal > 0)) else ["ldl", "superlu"]
+    return ["cholesky", "ldl", "superlu"] if _may_be_definite(rows, on, diagonal) else ["ldl", "superlu"]
+
+
+def _may_be_definite(rows: Rows, on: Array, diagonal: Array) -> bool:
+    """Whether a Hermitian matrix has minors of one and two rows that are positive but for rounding.
+
+    on : what is on the diagonal
+    """
+    if not bool(np.all(diagonal > 0)):
+        return False
+    root = np.sqrt(diagonal) * (1 - 2 * np.finfo(diagonal.dtype).eps)
+    return bool(np.all((np.abs(rows.values) < np.repeat(root, np.diff(rows.pos)) * root[rows.crd]) | on))
 
 
 def _symmetry(rows: Rows) -> float:

@@ -139,23 +139,24 @@ def mirror(rows: Rows) -> Mirror | None:
 def equilibrated(rows: Rows, symmetric: bool, passes: int = 4) -> tuple[Array, Array]:
     """Scales of rows and columns, powers of two, with which the largest elements of each are near 1.
 
+    symmetric : the matrix is Hermitian, but for rounding: rows are columns
     Source: D. Ruiz, "A scaling algorithm to equilibrate both rows and columns norms in matrices" (2001).
     """
     n = rows.n
     row, col = coordinates(rows)
     size = np.abs(rows.values).astype(np.float64)
-    r, c = np.ones(n), np.ones(n)
+    (some,) = np.nonzero(np.diff(rows.pos))
+    r = np.ones(n)
+    c = r if symmetric else np.ones(n)
     for _ in range(passes):
         scaled = size * r[row] * c[col]
-        high_r, high_c = np.zeros(n), np.zeros(n)
-        np.maximum.at(high_r, row, scaled)
-        np.maximum.at(high_c, col, scaled)
-        if symmetric:
-            high_r = high_c = np.maximum(high_r, high_c)
-        for high, scale in ((high_r, r), (high_c, c)) if not symmetric else ((high_r, r),):
-            scale /= np.sqrt(np.where(high > 0, high, 1.0))
-        if symmetric:
-            c = r
+        high = np.zeros(n)
+        if not symmetric:
+            np.maximum.at(high, col, scaled)
+            c /= np.sqrt(np.where(high > 0, high, 1.0))
+            high[:] = 0
+        high[some] = np.maximum.reduceat(scaled, rows.pos[some])
+        r /= np.sqrt(np.where(high > 0, high, 1.0))
     return _power_of_two(r), _power_of_two(c)
 
 
