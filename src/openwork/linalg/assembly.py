@@ -2,8 +2,8 @@
 
 Assembly is a product: values of elements -> S @ v, where S has a row for each value that the tensor stores and a one
 for each element that is summed there. S is made once, from a stable sort of the coordinates, and iso, so that a call
-reads the values and their order and nothing else. Its gradient, S.T @ g, is a gather. NumPy's values are added up
-where they belong, by blocks of places that the caches hold, in the order in which they come.
+reads the values and their order and nothing else. Its gradient, S.T @ g, is a gather. NumPy's values are read as
+they come and added up where they belong, by as many blocks of places as there are threads.
 """
 
 from __future__ import annotations

@@ -20,29 +20,30 @@ Array = np.ndarray[Any, Any]
 
 LONGEST = 256
 """Elements that are summed in one row: longer sums go by pieces, whatever the threads."""
-BLOCK = 2**18
-"""Sums of a block at most, which are held in caches."""
 TASK = 2**15
 """Values from which another thread pays."""
-AHEAD = 32
-"""Values that are prefetched: where places have no order, each is in another line of memory."""
+AHEAD = 64
+"""Sums that are prefetched: where places have no order, each is in another line of memory."""
 
 _SUMS = """
 def sums(lo: i64, hi: i64, values: T[const], source: I[const], place: I[const], begin: i64[const], out: T[mut],
-         size: i64, count: i64, width: i64):
+         width: i64):
     for b in range(lo, hi):
-        for i in range(b * size * width, min((b + 1) * size, count) * width):
-            out[i] = T(0)
         if width == 1:
             for p in range(begin[b], begin[b + 1]):
-                prefetch(values, i64(source[p + AHEAD]))
-                out[place[p]] = out[place[p]] + values[source[p]]
+                later = i64(place[p + AHEAD])
+                prefetch(out, select(later < 0, -1 - later, later))
+                k = i64(place[p])
+                i = select(k < 0, -1 - k, k)
+                out[i] = select(k < 0, T(0), out[i]) + values[i64(source[p])]
         else:
             for p in range(begin[b], begin[b + 1]):
-                for k in range(0, width): # novector
-                    i = i64(place[p]) * width + k
-                    out[i] = out[i] + values[i64(source[p]) * width + k]
+                k = i64(place[p])
+                for w in range(0, width): # novector
+                    i = select(k < 0, -1 - k, k) * width + w
+                    out[i] = select(k < 0, T(0), out[i]) + values[i64(source[p]) * width + w]
 """.replace("AHEAD", str(AHEAD))
+_SUMS_IN_ORDER = _SUMS.replace("i64(source[p])", "p")
 
 
 class AssemblyPlan(NamedTuple):
@@ -60,31 +61,43 @@ class AssemblyPlan(NamedTuple):
     def blocks(self, size: int, threads: int) -> Blocks:
         """S by ranges of its rows, for so many threads."""
         count, kind = len(self.pos) - 1, np.int32 if max(len(self.taken), size) < 2**31 else np.int64
-        columns, place, _ = transposed(self.pos.astype(kind), self.taken.astype(kind), size)
+        columns, place, at = transposed(self.pos.astype(kind), self.taken.astype(kind), size)
         source = np.repeat(np.arange(size, dtype=kind), np.diff(columns))
-        many = max(-(-count // BLOCK), min(threads, -(-len(place) // TASK)), 1)
-        extent = max(-(-count // many), 1)
+        many = max(min(threads, -(-len(place) // TASK)), 1)
         begin = np.array([0, len(place)])
         if many > 1:
-            begin, order = grouped(place // kind(extent), many)
-            source, place = source[order], place[order]
-        return Blocks(np.append(source, np.zeros(AHEAD, kind)), place, begin, extent, count)
+            begin, order = grouped(place // kind(max(-(-count // many), 1)), many)
+            source, place, at = source[order], place[order], at[order]
+        in_order = np.array_equal(source, np.arange(size, dtype=kind))
+        place = np.where(at == self.pos[place], -1 - place, place)
+        (without,) = np.nonzero(np.diff(self.pos) == 0)
+        return Blocks(
+            source[:0] if in_order else source, np.append(place, np.zeros(AHEAD, kind)), begin, without, count
+        )
 
 
 class Blocks(NamedTuple):
-    """Sums by blocks of `extent` places: the value and the place of each summand, by blocks, then as values come."""
+    """Sums by blocks of places: the value and the place of each summand, by blocks, then as values come.
+
+    source : numbers of the values; none where they are all values as they come
+    place : of each summand, -1 - place of the first of a sum
+    without : places that nothing is added to
+    """
 
     source: Array
     place: Array
     begin: Array
-    extent: int
+    without: Array
     total: int
 
     def sums(self, values: Array, out: Array, width: int) -> None:
         """Write the sums of values, of `width` numbers each, over `out`: the same bits for any blocks."""
-        executable = compiled(_SUMS, index_type(self.place), ("T", scalar_of(values)))
-        words = [values, self.source, self.place, self.begin, out, self.extent, self.total, width]
-        parallel(executable, executable.pack(words), range(len(self.begin)), len(self.place) * width)
+        text = _SUMS if len(self.source) else _SUMS_IN_ORDER
+        executable = compiled(text, index_type(self.place), ("T", scalar_of(values)))
+        words = [values, self.source, self.place, self.begin, out, width]
+        parallel(executable, executable.pack(words), range(len(self.begin)), (len(self.place) - AHEAD) * width)
+        if len(self.without):
+            out.reshape(-1, width)[self.without] = 0
 
 
 def assembly_plan(
