@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,7 @@ def candidates(like: Format, shape: tuple[int, ...], nse: int) -> Iterator[Forma
         yield relative
 
 
+@lru_cache(maxsize=256)
 def named_family(like: Format, ndim: int) -> Format:
     """The named format of another rank that is most like this one."""
     kinds = [level.format for level in like.levels]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,7 @@ def _diagonal_of_ranges(t: Tensor, offset: int, i: int, j: int, outer: int, rang
     return concat(parts, axis=place, format=parts[0].format)  # with a format nothing is kept for parts that are new
 
 
+@lru_cache(maxsize=256)
 def _walked_after(format: Format, d: int, outer_dim: int) -> bool:
     """Whether all levels of dimension `outer_dim` lie outside of those of `d`."""
     walked = {
