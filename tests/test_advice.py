@@ -73,6 +73,7 @@ def test_a_format_that_an_operation_refuses_says_why(monkeypatch: pytest.MonkeyP
     assert seen[formats + 1 :] == [(done, rounds) for done in range(1, rounds + 1)]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_every_operation(op: str) -> None:
     tall = np.where(np.random.default_rng(0).random((9, 4)) < 0.4, 1.5, 0)
@@ -109,6 +110,7 @@ def test_threads_are_set_back() -> None:
     assert ow.get_num_threads() == before
 
 
+@pytest.mark.ci
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "band.mtx"
     ow.write(path, ow.asarray(BAND, format="coo"))

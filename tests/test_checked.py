@@ -145,6 +145,7 @@ def view_of(dense: Any, library: str, how: str) -> strided.Strided:
     return strided.strided(numpy_view(dense, how) if library == "numpy" else torch_view(torch.from_numpy(dense), how))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("library", "how"), VIEWS)
 def test_strides_that_leave_a_view(library: str, how: str) -> None:
     k = kernel("def k(x: f64[const], y: f64[mut], s: i64, n: i64):\n    for i in range(n):\n        y[0] += x[i * s]\n")
@@ -200,6 +201,7 @@ print(json.dumps(refused))
 """
 
 
+@pytest.mark.ci
 def test_wrong_strides_give_no_wrong_values() -> None:
     """An operand read with other strides than its own is packed, which needs none, or refused, even where what is read
     lies between the ends of its memory."""
@@ -353,6 +355,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.ci
 def test_broken_lowerings_are_caught() -> None:
     found = json.loads(in_checked_mode(BROKEN))
     for name, message in found.items():
@@ -402,6 +405,7 @@ print(len(cache._MEMORY))
 """
 
 
+@pytest.mark.ci
 def test_representative_operations() -> None:
     """Products, sums, merges, conversions, indexing and files, small and on threads: nothing is out of bounds."""
     assert int(in_checked_mode(REPRESENTATIVE)) > 20

@@ -155,6 +155,7 @@ def test_each_recipe_is_checked() -> None:
     assert set(RECIPES) == set(CHECKS)
 
 
+@pytest.mark.ci
 def test_the_recipes_give_what_they_promise(tree: Path) -> None:
     run(tree, "-c", HEAD + "".join(map(textwrap.dedent, CHECKS.values())))
 

@@ -57,6 +57,7 @@ def broken(page: Path) -> list[str]:
     return wrong
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert not broken(page)
@@ -75,11 +76,13 @@ def absent_files(text: str) -> list[str]:
     return wrong
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_files_that_are_named_are_there(page: Path) -> None:
     assert absent_files(FENCE.sub("", page.read_text())) == []
 
 
+@pytest.mark.thin(10)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_blocks_of_code_are_closed(page: Path) -> None:
     """What follows an open block is code, up to the end of the page."""

@@ -28,6 +28,7 @@ OBJECTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", OBJECTS)
 def test_echoes_are_short(name: str) -> None:
     found = OBJECTS[name]()

@@ -128,6 +128,8 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.ci
+@pytest.mark.thin(2)
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", TRAINED)
 def test_training_on_generated_data(

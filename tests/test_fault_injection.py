@@ -158,7 +158,7 @@ def tried(act: Operation, given: dict[str, Any], forget: Callable[[], None] = la
     return points
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(21)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_allocation_of_an_operation(name: str) -> None:
     given = operands()
@@ -183,12 +183,14 @@ def threads(n: int) -> Iterator[None]:
         ow.set_num_threads(before)
 
 
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", LARGE)
 def test_every_allocation_of_a_large_operation(name: str) -> None:
     with threads(2):
         assert tried(OPERATIONS[name], operands(500, 0.04)) > 0
 
 
+@pytest.mark.ci
 def test_every_workspace_of_a_kernel() -> None:
     run = subprocess.run(
         [sys.executable, __file__, *WITH_WORKSPACES], cwd=Path(__file__).parent, capture_output=True, text=True
@@ -226,7 +228,7 @@ TORCH_OPERATIONS: dict[str, Operation] = {
 }
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", TORCH_OPERATIONS)
 def test_every_allocation_over_torch_buffers(name: str) -> None:
     """Whatever torch is asked to do fails too, its own backward steps included: each is an allocation."""

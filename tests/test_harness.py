@@ -102,7 +102,7 @@ def caught(kernel: Kernel, problems: Sequence[Drive]) -> bool:
     return False
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize("name", CASES)
 def test_every_broken_kernel_is_caught(name: str) -> None:
     case = CASES[name]

@@ -42,6 +42,7 @@ def loaded() -> list[str]:
     return names
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", HEAVY)
 def test_import_does_not_load(loaded: list[str], name: str) -> None:
     assert [m for m in loaded if m == name or m.startswith(name + ".")] == []
@@ -103,6 +104,7 @@ _TRACER = "from openwork import nn"
 _OTHER_TRACERS = ("import openwork.torch.compiled.traced", "import torch._dynamo")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("first", [_TRACER, *(pytest.param(f, marks=pytest.mark.slow) for f in _OTHER_TRACERS)])
 def test_the_tracer_is_loaded_by_whatever_comes_first(first: str) -> None:
     """Once there is a tensor over torch buffers, whatever loads the tracer of torch.compile finds what stands in."""

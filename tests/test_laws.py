@@ -53,6 +53,7 @@ def addresses(t: ow.Tensor) -> list[int]:
     return sorted(t._storage.addresses)
 
 
+@pytest.mark.ci
 @settings(max_examples=60)
 @given(sources())
 def test_what_is_packed_is_read_back(source: Packed) -> None:
@@ -61,6 +62,7 @@ def test_what_is_packed_is_read_back(source: Packed) -> None:
     assert t.nse == source.stored.sum()
 
 
+@pytest.mark.ci
 @settings(max_examples=60)
 @given(sources(), st.data())
 def test_transposes_share_buffers_and_undo(source: Packed, data: st.DataObject) -> None:
@@ -75,6 +77,7 @@ def test_transposes_share_buffers_and_undo(source: Packed, data: st.DataObject) 
     assert (back.nse, back.nbytes) == (t.nse, t.nbytes)
 
 
+@pytest.mark.ci
 @settings(max_examples=35)
 @given(sources(), st.data())
 def test_conversion_and_transposition_commute(source: Packed, data: st.DataObject) -> None:
@@ -90,6 +93,7 @@ def test_conversion_and_transposition_commute(source: Packed, data: st.DataObjec
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.ci
 @settings(max_examples=50)
 @given(sources(), st.data())
 def test_conversion_keeps_what_is_specified(source: Packed, data: st.DataObject) -> None:
@@ -115,6 +119,7 @@ def test_conversion_keeps_what_is_specified(source: Packed, data: st.DataObject)
     assert home.is_coalesced()
 
 
+@pytest.mark.thin(5)
 @by_format
 def test_conversion_is_idempotent_and_undone(spec: str, shape: tuple[int, ...]) -> None:
     array = dense_array(shape)
@@ -162,6 +167,7 @@ def test_formats_print_pickle_and_copy(fmt: Format) -> None:
         assert str(twin) == str(fmt)
 
 
+@pytest.mark.ci
 @settings(max_examples=25)
 @given(sources())
 def test_tensors_pickle_and_copy(source: Packed) -> None:
@@ -175,6 +181,7 @@ def test_tensors_pickle_and_copy(source: Packed) -> None:
     assert copy.copy(t)._storage.addresses == t._storage.addresses
 
 
+@pytest.mark.ci
 @settings(max_examples=30)
 @given(sources(2), st.sampled_from([1, 7, 40]))
 def test_products_transpose(source: Packed, columns: int) -> None:
@@ -185,6 +192,7 @@ def test_products_transpose(source: Packed, columns: int) -> None:
     same(t @ x, source.dense @ x)
 
 
+@pytest.mark.ci
 @settings(max_examples=20)
 @given(sources())
 def test_sums_agree_with_conversion(source: Packed) -> None:
@@ -286,6 +294,7 @@ def test_a_file_of_another_kernel_is_ignored(three: list[ow.Tensor], folder: Pat
         same(got, expected)
 
 
+@pytest.mark.ci
 def test_processes_share_a_folder(folder: Path) -> None:
     """Two at a time, twice: the second time nothing is compiled."""
     env = {**os.environ, "OPENWORK_CACHE_DIR": str(folder)}

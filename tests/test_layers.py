@@ -200,6 +200,7 @@ def late_names(root: Path) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.ci
 def test_imports_go_down_the_layers() -> None:
     assert violations(PACKAGE) == []
 

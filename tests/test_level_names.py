@@ -60,6 +60,7 @@ def _is_level(e: ast.expr) -> bool:
     return text.endswith("level") or "levels[" in text
 
 
+@pytest.mark.ci
 def test_level_formats_are_known_by_property_only() -> None:
     sources = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] != "format"]
     places = {str(p.relative_to(PACKAGE)): found for p in sources if (found := known(p.read_text()))}

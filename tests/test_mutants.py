@@ -114,6 +114,7 @@ def run(root: Path, *more: str) -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_hole_is_reported(tmp_path: Path) -> None:
     """The tests never reach 3, and never call `never`; nothing is written in the tree; a second run has nothing to do."""
     (tmp_path / "src/toy").mkdir(parents=True)

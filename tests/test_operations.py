@@ -90,6 +90,7 @@ def quietly(function: Callable[[], Any]) -> Any:
         return function()
 
 
+@pytest.mark.ci
 def test_what_is_made_from_the_blocks_is_up_to_date() -> None:
     done = subprocess.run(
         [sys.executable, "tools/operations.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -112,6 +113,7 @@ def test_a_block_says_where_its_function_is_public() -> None:
     assert not block.lazy
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", sorted(tables.HOMES))
 def test_every_name_is_that_of_its_block(name: str) -> None:
     found = getattr(ow, name)
@@ -125,7 +127,7 @@ def test_every_name_is_that_of_its_block(name: str) -> None:
         assert operator.attrgetter(alias.partition("(")[0])(np)
 
 
-@pytest.mark.thin(9)
+@pytest.mark.thin(63)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dense", "dia", "bitmap", "bsr(2,3)"])
 @pytest.mark.parametrize("case", CASES)
 def test_on_every_format(case: str, spec: str) -> None:
@@ -153,6 +155,7 @@ def test_by_numpys_name(case: str) -> None:
     same(got, quietly(lambda: numpys(Y)))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("case", CASES)
 def test_masked(case: str) -> None:
     name, args, options, _ = CASES[case]
@@ -178,6 +181,7 @@ def test_masked_reductions_leave_out_what_is_missing_and_what_is_nan() -> None:
     assert m.mask_nan().nse == 2
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("case", CASES)
 def test_lazy(case: str) -> None:
     name, args, options, numpys = CASES[case]
@@ -192,6 +196,7 @@ def test_lazy(case: str) -> None:
     same(quietly(lambda: ow.compute(by_method)) if later else by_method, quietly(lambda: numpys(X)))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("case", CASES)
 def test_over_torch_buffers_with_gradients(case: str) -> None:
     torch = pytest.importorskip("torch")

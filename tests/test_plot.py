@@ -169,6 +169,7 @@ def drawn(ax: Any) -> list[str]:
     return out
 
 
+@pytest.mark.ci
 def test_everything_drawn_is_as_recorded(monkeypatch: pytest.MonkeyPatch, update_golden: bool) -> None:
     """`--update-golden` writes tests/pictures.txt anew; look at the pictures then."""
     long = np.zeros((40, 300))

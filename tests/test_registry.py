@@ -84,6 +84,7 @@ def found(root: Path) -> dict[str, list[tuple[int, set[str]]]]:
     return {name: rows for name, rows in out.items() if rows}
 
 
+@pytest.mark.ci
 def test_no_module_lists_operations_by_hand() -> None:
     unexpected = {name: rows for name, rows in found(PACKAGE).items() if name not in ALLOWED}
     assert unexpected == {}, (

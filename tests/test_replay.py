@@ -45,6 +45,7 @@ def test_kernels_of_one_call_are_pairs_and_others_gone_or_new() -> None:
     assert "    c" not in replay.report(before, after, True)
 
 
+@pytest.mark.ci
 def test_a_patched_tree_is_told_by_its_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(ROOT / "src" / "openwork", tmp_path / "src" / "openwork")
     path = tmp_path / "src" / "openwork" / "compiler" / "simplify.py"

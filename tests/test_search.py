@@ -27,6 +27,7 @@ def _renamed() -> Iterator[None]:
         yield
 
 
+@pytest.mark.ci
 def test_a_short_part() -> None:
     """Cases of one seed, the same in every run, in a process of its own."""
     assert search.main(["--count", "40", "--seed", "7"]) == 0
@@ -130,6 +131,7 @@ def test_a_crash_and_a_hang_are_differences(tmp_path: Path, monkeypatch: pytest.
     assert told[2].startswith("4 cases of seed 5, 2 differ")
 
 
+@pytest.mark.ci
 def test_the_command() -> None:
     command = [sys.executable, "-m", "tests.search", "--only", "3", "--seed", "7"]
     root = Path(__file__).resolve().parents[1]

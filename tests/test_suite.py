@@ -82,6 +82,7 @@ def test_counts_of_draws_are_found(text: str) -> None:
     assert counts_of_draws(ast.parse(HARMLESS)) == []
 
 
+@pytest.mark.ci
 def test_no_test_counts_draws() -> None:
     """Other draws come with other versions of hypothesis, other seeds, other settings: the README's command must pass."""
     found = [

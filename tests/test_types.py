@@ -63,6 +63,7 @@ def names() -> dict[str, Any]:
     return values
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("expression", "kind"), CASES)
 def test_what_a_call_gives(expression: str, kind: str, names: dict[str, Any]) -> None:
     assert type(eval(expression, names)).__name__ == kind
@@ -130,6 +131,7 @@ def test_the_stub_has_the_namespaces_functions_with_their_arguments() -> None:
     assert set(ow.__all__) <= {*functions, *exported}
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("kind", ["Methods", "LazyMethods", "MaskedMethods"])
 def test_the_stub_has_the_methods_that_are_there(kind: str) -> None:
     stub = ast.parse((PACKAGE / "tensor" / "methods.pyi").read_text())

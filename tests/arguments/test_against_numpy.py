@@ -91,7 +91,7 @@ def refused(name: str, dense: np.ndarray, kwargs: dict[str, Any]) -> bool:
     return name in ("repeat", "take") and (kwargs.get("repeats") == -1 or dense.size == 0)  # of nothing, too
 
 
-@pytest.mark.thin(13)
+@pytest.mark.thin(260)
 @pytest.mark.parametrize("key", list(INPUTS))
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numpys_function(name, key):
@@ -109,7 +109,7 @@ def test_numpys_function(name, key):
             agree(outcome(function, t, *args, **rest), expected, f"np.{name}(t, *{args}, {rest})")
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(60)
 @pytest.mark.parametrize("key", list(INPUTS))
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if hasattr(ow.Tensor, n)])
 def test_the_method(name, key):

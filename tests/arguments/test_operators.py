@@ -178,7 +178,7 @@ PRIVATE = re.compile(
 OTHER = ow.asarray(np.ones((3, 4)), format="csr")
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(18)
 @pytest.mark.parametrize("name", sorted(n for n in dir(ow) if hasattr(getattr(ow, n), "op")))
 def test_messages_name_what_users_wrote(name):
     function = getattr(ow, name)
@@ -226,6 +226,7 @@ def _parameters(function: Any) -> list[str]:
     return [p.name for p in found if p.kind is p.POSITIONAL_ONLY]
 
 
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("op", [*BINARY, *ORDERED])
 def test_messages_of_operators(op):
     values = [

@@ -126,6 +126,7 @@ def test_an_unknown_command_says_what_was_meant(capsys: Capture) -> None:
     assert "no command 'inf'; did you mean 'info'?" in capsys.readouterr().err
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("command", ["info", "advise", "bench", "doctor", "formats"])
 def test_tables_are_at_most_a_page_wide(matrix: Path, capsys: Capture, command: str) -> None:
     """100 columns; those without a last column of text 80."""
@@ -226,6 +227,7 @@ def test_formats(capsys: Capture) -> None:
     assert "csf" in out
 
 
+@pytest.mark.ci
 def test_tour(capsys: Capture) -> None:
     assert main(["tour", "--scale", "8"]) == 0
     out = capsys.readouterr().out
@@ -277,6 +279,7 @@ def exit_status(arguments: list[str]) -> object:
         return stop.code
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_a_message_and_status_2(case: str, tmp_path: Path, capsys: Capture) -> None:
     scipy.io.mmwrite(tmp_path / "good.mtx", sp.eye_array(4))
@@ -308,6 +311,7 @@ MEANT = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("case", MEANT)
 def test_wrong_arguments_name_the_command_and_what_was_meant(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
@@ -398,6 +402,7 @@ def test_dense_operands_of_kernels_have_the_vector_index_inside(capsys: Capture)
     assert texts[0] == texts[1]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("command", [["-m", "openwork", "formats"], ["openwork"]])
 def test_an_interrupt_during_imports_is_one_line(command: list[str], tmp_path: Path) -> None:
     """NumPy's import is interrupted, as by Ctrl-C; the script has the form of the one that pip makes."""

@@ -57,7 +57,7 @@ def order(x: Any) -> list[tuple[int, int]]:
     return list(zip(*indices.tolist(), strict=True))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr(2,3)", "bsr(4,4)", "dia", "dcsr"])
 def test_all_that_takes_part_computes_the_same(format: str) -> None:

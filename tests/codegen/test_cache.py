@@ -58,6 +58,7 @@ def test_memory_then_disk_then_new(files: Path) -> None:
     np.testing.assert_array_equal(scaled(again), scaled(first))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "foreign"])
 def test_a_broken_file_is_compiled_again(files: Path, damage: str) -> None:
     cache.get("scale", lambda: parse(SCALE))

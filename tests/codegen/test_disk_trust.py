@@ -274,6 +274,7 @@ disk.read("key")
 """
 
 
+@pytest.mark.ci
 def test_no_setting_makes_the_import_fail(tmp_path: Path) -> None:
     script = f"import os\nfor k in range({max(map(len, SETTINGS.values()))}):\n"
     script += f"    os.environ.update((name, values[k % len(values)]) for name, values in {SETTINGS!r}.items())\n"
@@ -283,6 +284,7 @@ def test_no_setting_makes_the_import_fail(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.ci
 def test_a_checkout_that_is_not_installed_works(tmp_path: Path) -> None:
     script = """
 from importlib import metadata

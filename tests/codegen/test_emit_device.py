@@ -53,6 +53,7 @@ def assembled(ptx: str, sm: str, folder: Path) -> str:
     return done.stderr
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_every_type_becomes_code_of_every_device(scalar: str, tmp_path: Path) -> None:
     spirv = device_binary(emit_device(kernel(scalar), DEVICES["opencl"]), DEVICES["opencl"].target)
@@ -72,6 +73,7 @@ def test_every_type_becomes_code_of_every_device(scalar: str, tmp_path: Path) ->
         assert "Used" in assembled(ptx, "sm_100", tmp_path)
 
 
+@pytest.mark.ci
 def test_atomics_are_instructions_or_loops_of_compare_and_swap() -> None:
     for name in ATOMICS:
         for scalar in SCALARS[:-1]:
@@ -92,6 +94,7 @@ def test_atomics_are_instructions_or_loops_of_compare_and_swap() -> None:
         emit_device(verify(parse(text.replace("OP", "mul"), T="c128")), DEVICES["opencl"])
 
 
+@pytest.mark.ci
 def test_functions_are_our_own_or_the_device_s_or_refused_by_name() -> None:
     text = "def f(x: T[const], y: T[mut]):  # grid of 128, subgroups of 32\n    y[item] = OP(x[item])"
     for scalar in ("f32", "f64"):

@@ -109,7 +109,7 @@ def arity(op: str) -> int:
     return 3 if op in ("select", "fma") else 1 if op in ops.UNARY or op == "not" else 2
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(289)
 @pytest.mark.parametrize("scalar", SCALARS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_every_operation(scalar: str, lanes: int) -> None:
@@ -119,7 +119,7 @@ def test_every_operation(scalar: str, lanes: int) -> None:
         agree(op, kernel(op, scalar, n, lanes), COUNT, INEXACT.get(scalar, 0), **arrays)
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(153)
 @pytest.mark.parametrize("source", SCALARS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_every_cast(source: str, lanes: int) -> None:
@@ -149,6 +149,7 @@ def test_every_gather(scalar: str) -> None:
     agree("gather", k, 10, 0, a=samples(scalar, 6), where=np.array([9, 9, 3, 1, 1, 31, 0, 7, 30, 2]))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("index", ["i32", "i64"])
 @pytest.mark.parametrize("scalar", ["bool", "i16", "bf16", "f64", "c64"])
 def test_gathers_of_processors_that_load_more_quickly(scalar: str, index: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +177,7 @@ def test_every_scatter(scalar: str) -> None:
     agree("scatter", k, 10, 0, a=samples(scalar, 6), where=np.array([9, 0, 3, 1]))
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(21)
 @pytest.mark.parametrize("scalar", SCALARS)
 @pytest.mark.parametrize("op", ops.REDUCTIONS)
 def test_every_reduction(scalar: str, op: str) -> None:
@@ -196,7 +197,7 @@ def test_reductions_of_complex_lanes(op: str) -> None:
     agree(op, k, 1, 1e-11, a=samples("c128", 8))
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(20)
 @pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_every_expansion(scalar: str, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +219,7 @@ def test_every_expansion(scalar: str, wide: bool, monkeypatch: pytest.MonkeyPatc
         agree("expand", k, 4 * lanes, 0, bits=bits, a=samples(scalar, 8))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("scalar", SCALARS)
 @pytest.mark.parametrize("op", ["evens", "odds"])
 def test_every_second_lane(scalar: str, op: str) -> None:
@@ -229,7 +230,7 @@ def test_every_second_lane(scalar: str, op: str) -> None:
         agree(op, k, lanes, 0, a=samples(scalar, 8))
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(77)
 @pytest.mark.parametrize("features", ["the host's", "+avx2", ""])
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_every_permutation(scalar: str, features: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,6 +209,7 @@ def test_errors_of_what_is_handed_over_arrive() -> None:
     assert found[0] == thread.ident
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(
     "work",
     [
@@ -271,6 +272,7 @@ def interrupted_inside(name: str, work: Callable[[], Any], monkeypatch: pytest.M
     assert seen == [True]
 
 
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(
     ("name", "work"),
     [
@@ -417,6 +419,7 @@ print("done")
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("thread", [False, True])
 def test_a_child_born_while_others_compile_can_compile(thread: bool, tmp_path: Any) -> None:
     script = FORKS.replace("WHO", "2").replace("THREAD", str(thread))
@@ -425,6 +428,7 @@ def test_a_child_born_while_others_compile_can_compile(thread: bool, tmp_path: A
     assert done.stdout == "done\n", done.stderr
 
 
+@pytest.mark.ci
 def test_a_child_born_while_a_lock_is_held_gets_its_own() -> None:
     """Whatever lock another thread holds: those of the cache, of LLVM, of a cached property."""
     script = """
@@ -453,6 +457,7 @@ end.set()
     assert done.stdout == "0\n", done.stderr
 
 
+@pytest.mark.slow
 def test_no_lock_of_ours_stays_held_in_a_child() -> None:
     """All locks of all modules are held by another thread; in the child each can be had."""
     pytest.importorskip("torch")
@@ -490,6 +495,7 @@ end.set()
     assert done.stdout == "True []\n", done.stderr
 
 
+@pytest.mark.ci
 def test_a_child_born_while_another_thread_imports_llvmlite_is_told() -> None:
     """For longer than a fork waits: Python frees no module's lock in a child, where the import would wait for ever."""
     script = """
@@ -530,6 +536,7 @@ end.set(); t.join()
     assert done.stdout == "True 0\n", done.stderr
 
 
+@pytest.mark.ci
 def test_what_runs_at_the_end_of_a_process_can_compile() -> None:
     script = """
 import atexit
@@ -543,6 +550,7 @@ a @ np.ones(3)
     assert done.stdout == "6.0\n", done.stderr
 
 
+@pytest.mark.ci
 def test_too_little_address_space_is_a_memory_error(tmp_path: Any) -> None:
     """To load LLVM, and to compile: LLVM itself would end the process. Some 400 MiB in all are enough."""
     script = """

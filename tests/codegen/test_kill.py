@@ -76,6 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "kernels"
 
 
+@pytest.mark.ci
 def test_a_few_kills(folder: Path) -> None:
     assert killed(8, folder, 0) == 4
 

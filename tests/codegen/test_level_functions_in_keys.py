@@ -57,6 +57,7 @@ def values(result: Any) -> Any:
     return result.to_numpy() if isinstance(result, ow.Tensor) else np.asarray(result)
 
 
+@pytest.mark.thin(14)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_level_formats_of_one_name_have_kernels_of_their_own(name: str) -> None:
     want = values(OPERATIONS[name](ow.asarray(DENSE, format="csr")))
@@ -112,6 +113,7 @@ print(ow.cache_info()["compiled"], ow.cache_info()["from_disk"])
 """
 
 
+@pytest.mark.ci
 def test_kernels_on_disk_are_those_of_the_level_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes whose level format `mine` was edited between them, one folder of kernels."""
     monkeypatch.setenv("OPENWORK_CACHE_DIR", str(tmp_path))

@@ -39,6 +39,7 @@ def cuts(rng: np.random.Generator, size: int, tasks: int) -> list[int]:
     return [0, *sorted(rng.integers(0, size + 1, tasks - 1).tolist()), size]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 def test_every_range_runs_once(threads: int) -> None:
     pool.set_num_threads(threads)
@@ -149,6 +150,7 @@ def run_script(tail: str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forks_in_the_middle_of_work() -> None:
     tail = """
@@ -170,6 +172,7 @@ use()
     run_script(tail)
 
 
+@pytest.mark.ci
 def test_the_environment_sets_the_number() -> None:
     assert run_script("print(pool.get_num_threads())", OPENWORK_NUM_THREADS="3") == "3\n"
     assert int(run_script("print(pool.get_num_threads())", OPENWORK_NUM_THREADS="many")) >= 1
@@ -180,6 +183,7 @@ def test_without_the_native_pool() -> None:
     assert out == "False\n"
 
 
+@pytest.mark.ci
 def test_leaving_right_after_a_parallel_call() -> None:
     for _ in range(3):
         run_script("pool.set_num_threads(4); use()")

@@ -6,6 +6,7 @@ Floating-point values stay small whole numbers, so that every way of adding them
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,6 +132,7 @@ def kernels(draw: st.DrawFn) -> Kernel:
     )
 
 
+@pytest.mark.ci
 @given(kernels(), st.booleans())
 def test_compiled_as_interpreted(kernel: Kernel, reassociate: bool) -> None:
     kernel = Kernel(kernel.name, kernel.params, kernel.body, reassociate=reassociate)

@@ -39,6 +39,7 @@ def test_an_array_holds_buffers_and_a_tensor(made):
     assert "nnz=6" in repr(made)
 
 
+@pytest.mark.thin(3)
 def test_results_are_of_the_operands_class_and_store_no_fill_value(made):
     for got, want in (
         (made + made, A + A), (made * 2, A * 2), (made + 1, A + 1), (made > 1, A > 1), (np.sin(made), np.sin(A)),

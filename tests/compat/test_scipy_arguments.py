@@ -54,7 +54,7 @@ def _compared(kind: str, calls: list[tuple[str, Callable[[Any, Any], Any]]]) -> 
     return wrong
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_keys_take(format: str) -> None:
     for kind in ("array", "matrix"):
@@ -67,6 +67,7 @@ def test_what_keys_take(format: str) -> None:
         assert not wrong, "\n".join(map(repr, wrong))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", ["csr", "lil", *(pytest.param(f, marks=pytest.mark.slow) for f in ("csc", "dok"))])
 def test_what_is_assigned(format: str) -> None:
     def assigned(m: Any, x: Any, key: Any, value: Any) -> Any:
@@ -143,7 +144,7 @@ def test_axes_are_numpys_integers_too(format: str) -> None:
 AXES = (None, 0, 1, -1, -2, 2, -3, (0, 1), (1,), "rows")
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(
     "format", [pytest.param(f, marks=[pytest.mark.slow] * (f in ("bsr", "csc", "lil"))) for f in FORMATS]
 )

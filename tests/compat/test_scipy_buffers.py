@@ -112,7 +112,8 @@ def computed(x: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.thin(3)
+@pytest.mark.ci
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore")
 def test_a_call_that_reads_changes_nothing(kind: str) -> None:
@@ -162,7 +163,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore")
 def test_a_function_that_reads_changes_nothing(kind: str) -> None:

@@ -35,7 +35,7 @@ def plain(x: Any) -> np.ndarray:
     return x.toarray() if hasattr(x, "toarray") else np.asarray(x)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("kind", KINDS)
 def test_operators_of_scipys_classes_leave_a_tensor_to_its_own(kind):
     a, b = matrix(), np.diag([1.0, 0, 3, 0, 5, 6])
@@ -164,6 +164,7 @@ def test_eigenvalues_and_the_like_take_a_tensor(dtype):
     np.testing.assert_allclose(w, all_of[-1:], rtol=1e-3)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["int32", "float64", "complex64"])
 def test_linear_operator_products(dtype):
     rng = np.random.default_rng(1)

@@ -173,6 +173,7 @@ def test_reshape_in_column_major_order():
         np.testing.assert_array_equal(np.reshape(t, (6, 4), order="F").to_numpy(), X.reshape(6, 4, order="F"))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("explicit", [False, True])
 def test_extremes_of_stored_elements(explicit):
     stored = X.copy()

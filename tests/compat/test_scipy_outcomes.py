@@ -106,6 +106,7 @@ def outcome(call: Callable[[], Any]) -> Any:
     return type(found).__name__, str(getattr(found, "dtype", "")), np.asarray(found).tolist()
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "lil_matrix"])
 def test_outcomes_are_scipys(kind: str) -> None:
     """Of the class lil_matrix the values: SciPy gives other classes of what changes in its place."""

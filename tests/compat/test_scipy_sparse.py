@@ -38,7 +38,7 @@ def test_an_array_holds_a_tensor(kind):
     assert repr(made) == repr(made.to_scipy())
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("kind", KINDS)
 def test_operations_give_what_scipy_gives(kind):
     x, s = getattr(sp, kind)(A), getattr(theirs, kind)(A)
@@ -149,6 +149,7 @@ def test_linalg(name):
     np.testing.assert_allclose(*(x[0] if isinstance(x, tuple) else x for x in (got, want)), rtol=1e-4)
 
 
+@pytest.mark.ci
 def test_direct_solvers_are_ours():
     m = np.kron(np.eye(500), A @ A.T + 9 * np.eye(4))
     x, b = sp.csr_array(m), np.arange(2000.0)

@@ -34,7 +34,7 @@ def suite() -> dict[str, Any]:
     return names
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(18)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FEW)
 def test_a_few_of_scipys_own(name, suite):

@@ -94,6 +94,7 @@ def test_orders_of_blocks_and_diagonals_in_any_combination() -> None:
     assert missed == 69
 
 
+@pytest.mark.ci
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(st.data())
 def test_orders_are_what_sorting_gives(data: st.DataObject) -> None:

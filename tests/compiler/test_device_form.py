@@ -111,6 +111,7 @@ class Drive:
         return np.asarray(np.einsum(f"{letters}->{''.join(self.stmt.lhs.indices)}", *operands))
 
 
+@pytest.mark.thin(58)
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("rank", "spec"), CASES)
 def test_every_statement_in_every_format_is_right_and_without_races(rank: int, spec: str, step: int) -> None:

@@ -51,6 +51,7 @@ def well_formed(d: Drive) -> None:
     assert show(simplify(raw)) == show(d.kernel)
 
 
+@pytest.mark.ci
 @settings(max_examples=80)
 @given(drives(), st.integers(1, 3))
 def test_interpreted(d: Drive, pieces: int) -> None:
@@ -59,6 +60,7 @@ def test_interpreted(d: Drive, pieces: int) -> None:
     agree(d, pieces=pieces)
 
 
+@pytest.mark.ci
 @settings(max_examples=60)
 @given(drives(scalars=SCALARS, kinds=("contraction",)), st.integers(1, 3))
 def test_interpreted_in_every_kind_of_scalar(d: Drive, pieces: int) -> None:
@@ -66,12 +68,14 @@ def test_interpreted_in_every_kind_of_scalar(d: Drive, pieces: int) -> None:
     agree(d, pieces=pieces)
 
 
+@pytest.mark.ci
 @settings(max_examples=60)
 @given(drives(scalars=SCALARS, kinds=("contraction",)), st.integers(1, 3))
 def test_compiled_in_every_kind_of_scalar(d: Drive, pieces: int) -> None:
     agree(d, run=run_compiled, pieces=pieces)
 
 
+@pytest.mark.ci
 @settings(max_examples=60)
 @given(drives(scalars=("f64", "f32")), st.integers(1, 3))
 def test_compiled(d: Drive, pieces: int) -> None:
@@ -134,7 +138,7 @@ STATEMENTS = {
 NAMED = [(spec, text) for d, texts in STATEMENTS.items() for spec in FORMATS[d] for text in texts]
 
 
-@pytest.mark.thin(24)
+@pytest.mark.thin(168)
 @pytest.mark.parametrize(("spec", "text"), NAMED, ids=lambda x: x.replace(" ", ""))
 def test_named_statements_on_named_formats(spec: str, text: str) -> None:
     """Extents that blocks divide and that they do not, small and large dense extents, strided operands."""
@@ -187,6 +191,7 @@ for text in ("Y[i, r] += A[i, j, k] * B[j, r] * C[k, r]", "y[j] += A[i, j, k] * 
 """
 
 
+@pytest.mark.ci
 def test_kernels_do_not_depend_on_the_hash_seed() -> None:
     def printed(seed: str) -> str:
         env = {**os.environ, "PYTHONHASHSEED": seed}
@@ -231,7 +236,7 @@ def test_interpreted_nightly(d: Drive, pieces: int) -> None:
     agree(d, pieces=pieces)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("spec", ["csr", "dcsr", "csc", "csf", "csr(unordered)"])
 @pytest.mark.parametrize("scalar", ["f32", "f64"])
 def test_masked_lanes_take_nothing_of_other_fibres(spec: str, scalar: str) -> None:

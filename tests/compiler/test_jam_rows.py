@@ -16,6 +16,7 @@ def test_inner_loops_are_shared() -> None:
         assert "rest = " not in show_kernel("y(i) += A(i,j) * x(j)", {"A": format}, {}, "loops")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     "format", ["nm(2, 4)", "nm(1, 3)", "(i, j) -> (j : dense, i // 4 : dense, i % 4 : structured(2, 4))"]
 )

@@ -79,6 +79,7 @@ SIZES = [
 ]  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("text", "rank", "spec"), SIZES)
 def test_code_grows_with_the_points_of_lattices(text: str, rank: int, spec: str, built: list[tuple[int, int]]) -> None:
     compute(text, rank, spec)
@@ -100,6 +101,7 @@ def test_numbers_of_points(text: str, depth: int, expected: int) -> None:
 TEN = "ABCDEFGHIJ"
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("text", "rank", "spec"),
     [

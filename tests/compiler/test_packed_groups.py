@@ -74,6 +74,7 @@ def packed(crd: np.ndarray, m: int) -> np.ndarray:
     return out
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("n", "m", "scalar", "vector"),
     [(2, 4, "f32", 64), (2, 4, "f64", 64), (4, 8, "f32", 64), (1, 4, "f32", 32), (2, 8, "f16", 64), (1, 8, "f64", 64)],
@@ -100,6 +101,7 @@ def test_lanes_by_the_interpreter(n: int, m: int, scalar: str, vector: int) -> N
     np.testing.assert_array_equal(y, dense.reshape(3, -1) @ x.astype(float))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("count", [3, 16, 35])
 def test_panels_of_blocks_by_the_interpreter(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows by panels of 4 and blocks of 8 groups, some of which remain, of tiles of 16 columns and of 3."""
@@ -168,6 +170,7 @@ def test_which_products_take_packed_coordinates() -> None:
     assert kernel("y[j] += A[i,j] * x[i]", 2, 4, "f32", 64)[0].packed == 0  # the output is scattered to
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("n", "m", "dtype"), [(2, 4, "float32"), (4, 8, "float64"), (1, 4, "int8")])
 def test_products(n: int, m: int, dtype: str) -> None:
     A, dense = matrix(6, 2 * (32 // n) + 3, n, m, dtype)
@@ -200,6 +203,7 @@ def test_products_of_all_kinds(n: int, m: int, dtype: str, index: str) -> None:
             np.testing.assert_allclose(np.ascontiguousarray(x.T) @ A.T, expected.T, tolerance, tolerance)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_pruned_layers(dtype: torch.dtype) -> None:
     """A layer on a vector and on a batch, and its gradients, are those of torch.nn.Linear."""
@@ -299,6 +303,7 @@ def test_products_of_no_columns_are_empty(shape: tuple[int, int], dtype: str) ->
         assert (t.T @ np.ones((shape[0], 0), dtype)).shape == (shape[1], 0)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_wide_rows_of_torch_go_by_slices(dtype: torch.dtype) -> None:
     rng = np.random.default_rng(2)

@@ -30,6 +30,7 @@ def lengths(rank: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(0, 4), min_size=35 if rank == 3 else 7, max_size=35 if rank == 3 else 7)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("rank", [2, 3])
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
@@ -80,6 +81,7 @@ def rows(counts: np.ndarray) -> ow.Tensor:
     return ow.assemble("csr", (len(counts), 64), pos={1: pos}, crd={1: crd}, values=np.arange(1.0, len(crd) + 1))
 
 
+@pytest.mark.ci
 def test_which_tensors_have_short_fibres() -> None:
     """Many, short and of lengths that differ: rows of one length are told by a branch predictor."""
     rng = np.random.default_rng(0)

@@ -41,6 +41,7 @@ def check(got: Rows, want: Any) -> None:
     np.testing.assert_array_equal(got.values, want.data)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ["plus_times", "min_plus", "any_pair", "lor_land", "plus_pair"])
 def test_kernels_verify(name: str) -> None:
     ring = SEMIRINGS[name]
@@ -60,7 +61,7 @@ def test_kernels_verify(name: str) -> None:
 ACCUMULATORS = {"sorted": (10**9, 10**9), "hashed": (0, 10**9), "dense": (0, 1), "windows": (10**9, 10**9)}
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(25)
 @pytest.mark.parametrize("how", ACCUMULATORS)
 @pytest.mark.parametrize(
     "shape", [(30, 40, 50), (3, 200, 5000), (60, 9, 1), (1, 1, 1), (5, 0, 7), (0, 4, 4), (4, 4, 0)]
@@ -123,6 +124,7 @@ def test_bands_have_windows(monkeypatch: pytest.MonkeyPatch, semiring_name: str)
             check(got, m @ m)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ["plus_times", "min_plus", "any_pair"])
 @pytest.mark.parametrize("width", [8, 16, 24])
 def test_runs_of_columns(monkeypatch: pytest.MonkeyPatch, width: int, name: str) -> None:

@@ -56,6 +56,7 @@ def compared(t: ow.Tensor, device: str) -> int:
     return faults
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["csr", "coo", "ell(3)", "(i, j) -> (i : dense, j : loose_compressed)"])
 def test_damaged_buffers_are_found_on_the_interpreter(spec: str) -> None:
     array = np.array([[1.0, 0, 2.0, 0], [0, 0, 0, 0], [3.0, 4.0, 0, 5.0]])

@@ -64,6 +64,7 @@ def test_conversions_are_assembled_on_the_device(spec: str) -> None:
     same(found, tensor(array, spec), spec)
 
 
+@pytest.mark.ci
 def test_products_of_sparse_tensors_are_joins_over_any_semiring() -> None:
     A, B, M = (ow.asarray(dense_array(s, k, density=0.4), format=f) for k, (s, f) in enumerate([
         ((4, 6), "csr"), ((6, 5), "csc"), ((4, 5), "coo"),
@@ -76,6 +77,7 @@ def test_products_of_sparse_tensors_are_joins_over_any_semiring() -> None:
     same(ow.einsum("ij,jk,ik->ki", a, b, m), ow.einsum("ij,jk,ik->ki", A, B, M), "three sparse operands")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("local", [512, 8])
 def test_products_of_matrices_are_tables_in_local_memory_or_spilled(local: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(hashed_products, "LOCAL", local)
@@ -259,6 +261,7 @@ def _solve(device: str, n: int) -> None:
         ow.linalg.solve_triangular(ow.asarray(array, format="csr", device=device), ow.asarray(b, device=device))
 
 
+@pytest.mark.ci
 def test_systems_are_solved_without_leaving_the_device() -> None:
     _solve(HERE, 4)
     A, b = ow.eye(3, format="csr", device=HERE), ow.asarray(np.ones(3), device=HERE)

@@ -303,6 +303,7 @@ def test_dropout_of_attention_is_drawn_on_the_device(recorded: Recorded, device:
     np.testing.assert_allclose(kept, np.round(kept), rtol=1e-12)
 
 
+@pytest.mark.ci
 def test_no_gradient_is_lost_in_silence(recorded: Recorded) -> None:
     A = ow.asarray(torch.eye(3), format="csr").requires_grad_().to("cuda")
     for name, run in {

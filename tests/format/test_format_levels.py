@@ -75,6 +75,7 @@ def test_walking_other_formats_finds_what_was_packed(spec: str) -> None:
     roundtrip(format(spec), (5, 7), {(0, 0): 1, (0, 6): 2, (1, 3): 3, (4, 2): 4, (4, 6): 5})
 
 
+@pytest.mark.ci
 @given(st.data())
 def test_level_functions_walk_what_was_packed(data: st.DataObject) -> None:
     """Pack random elements into a random format, walk the buffers by the level functions' text: the same elements."""

@@ -170,6 +170,7 @@ def test_a_graph_goes_there_and_back() -> None:
     assert convert_to_nx(3) == 3
 
 
+@pytest.mark.ci
 def test_networkx_finds_the_entry_point(tmp_path: Path) -> None:
     """By the line of pyproject.toml, in a process of its own."""
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]

@@ -24,7 +24,7 @@ def failures(e: Expression, cases: list[tuple[str, ...]]) -> list[str]:
     return found
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("name", GRID)
 def test_a_sample_of_the_grid(name: str) -> None:
     assert not failures(GRID[name], sample(GRID[name], STRENGTH))

@@ -52,6 +52,7 @@ def check(name: str, format: str) -> None:
     np.testing.assert_allclose(values, expected, err_msg=name)
 
 
+@pytest.mark.ci
 @pytest.mark.thin(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("format", FORMATS)
@@ -87,6 +88,7 @@ def test_elementwise_with_a_tensor_on_either_side_is_an_array_of_dask() -> None:
     assert np.array_equal((t - a).compute(scheduler="sync").to_numpy(), np.zeros((8, 6)))
 
 
+@pytest.mark.ci
 def test_tokens_are_of_contents() -> None:
     t = ow.asarray(X, format="csr")
     same = ow.asarray(X.copy(), format="csr")
@@ -101,6 +103,7 @@ def test_tokens_are_of_contents() -> None:
     assert done.stdout.strip() == dask.base.tokenize(ow.asarray(np.eye(3), format="csr"))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("first", ["dask.array", pytest.param("openwork", marks=pytest.mark.slow)])
 def test_nothing_is_to_be_called(first: str, tmp_path: Path) -> None:
     """In either order of imports, with the entry point as an installed package has it."""
@@ -296,6 +299,7 @@ def on_a_cluster(tmp_path: Path, kills: int) -> None:
     assert done.stdout.strip().endswith("right"), done.stderr[-2000:]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="asks for signals")
 def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
@@ -337,6 +341,7 @@ assert "openwork.dask" not in sys.modules
 """
 
 
+@pytest.mark.ci
 def test_operators_before_openwork_dask_was_imported() -> None:
     """Dask is told of Tensors when one of its arrays is met, on either side."""
     done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)

@@ -613,6 +613,7 @@ def test_memory_is_kept_until_the_last_stretch_ends(monkeypatch: pytest.MonkeyPa
     assert allocator._mallopt.__wrapped__() is None
 
 
+@pytest.mark.ci
 def test_what_is_refused(client: Any) -> None:
     t = csr(X)
     for call, error, text in (

@@ -20,6 +20,7 @@ from openwork.dask import block, cg, files, from_file, to_file  # noqa: E402
 X = np.where(np.arange(30).reshape(5, 6) % 4 == 1, np.arange(30.0).reshape(5, 6), 0)
 
 
+@pytest.mark.ci
 def test_blocks_of_rows_are_of_about_64_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And of whole blocks of the format."""
     path = tmp_path / "a.ow"
@@ -38,6 +39,7 @@ def test_blocks_of_rows_are_of_about_64_megabytes(tmp_path: Path, monkeypatch: p
         assert from_file(path).chunks[0][0] == rows, (nbytes, unit)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("format", "want"), [(None, "coo"), ("csr", "csr"), ("csc", "csc"), ("bsr(2, 3)", "bsr(2, 3)")]
 )
@@ -66,6 +68,7 @@ def test_the_forest_of_a_block_has_the_components_of_its_edges(rows: tuple[int, 
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.ci
 def test_iterations_of_cg_are_ten_for_each_row_where_nothing_is_said() -> None:
     turned = da.from_array(ow.asarray(np.array([[1.0, 2.0], [-2.0, 1.0]]), format="csr"), chunks=2)  # not symmetric
     with pytest.warns(ow.ConvergenceWarning, match="cg: no convergence after 20 iterations"):

@@ -36,7 +36,7 @@ def test_a_table_comes_in_sparse(library: str) -> None:
     np.testing.assert_array_equal(vector.to_numpy(), [1, 2, 3])
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 2)", "dia", "dense", "bitmap"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "bool"])

@@ -59,7 +59,7 @@ def array(data: Any) -> Any:
     return xr.DataArray(data, dims=("t", "x"), coords=coords, name="v")
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(8)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
 def test_gives_what_it_gives_over_numpy(name: str) -> None:
@@ -88,6 +88,7 @@ def test_results_stay_sparse_and_nothing_is_made_dense_in_silence() -> None:
     np.testing.assert_array_equal(v.as_numpy().values, D)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dcsr", "bsr(2, 2)"])
 @pytest.mark.parametrize("fill", [0.0, 2.5])
 def test_a_dataset_goes_to_netcdf_and_back(tmp_path: Path, spec: str, fill: float) -> None:
@@ -133,7 +134,7 @@ def test_moments_take_numpys_words() -> None:
     np.testing.assert_allclose(ow.quantile(t, q=0.3, axis=0).to_numpy(), np.quantile(D, 0.3, axis=0))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("format", ["csr", "coo", "bitmap"])
 @pytest.mark.parametrize("name", ["mean", "max", "std", "where with a value", "xr.where", "dot", "isel", "transpose"])
 def test_in_chunks_of_dask(name: str, format: str) -> None:

@@ -99,6 +99,7 @@ SCIPY = [
 ]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("good", "bad", "message"), SCIPY)
 def test_members_that_do_not_fit(tmp_path: Path, good: dict, bad: dict, message: str) -> None:
     assert ow.read(save(tmp_path / "good.npz", good)).ndim >= 2
@@ -136,6 +137,7 @@ OWN = [
 ]
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("bad", "message"), OWN)
 def test_members_of_ours_that_do_not_fit(tmp_path: Path, bad: dict, message: str) -> None:
     good = own(tmp_path, "(i, j) -> (i : dense, j : compressed(unordered))")
@@ -179,6 +181,7 @@ HEADERS = [
 ]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("header", "message"), HEADERS)
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_absurd_headers(tmp_path: Path, header: str, message: str, version: int) -> None:
@@ -275,7 +278,7 @@ def test_big_endian_arrays(tmp_path: Path, dtype: str) -> None:
     np.testing.assert_array_equal(t.to_numpy(), [[1, 0, 0], [0, 0, 258]])
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("shape", [(6, 6), (4, 7), (7, 4), (1, 5), (5, 1)])
 @pytest.mark.parametrize("width", [0, -1, 2])
 def test_diagonals_of_scipy(tmp_path: Path, shape: tuple[int, int], width: int) -> None:
@@ -307,7 +310,7 @@ def test_few_diagonals_of_large_matrices_of_scipy(tmp_path: Path) -> None:
         assert [tuple(int(c) for c in x) for x in t.indices().T] == places
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("format", ["dia", "(i, j) -> (j - i : compressed, j : range)"])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bool"])
 def test_diagonals_of_ours_for_scipy(tmp_path: Path, format: str, dtype: str) -> None:

@@ -95,7 +95,7 @@ def cells(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return path
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("element", ["X", "layers/dense"])
 def test_rows_by_mask_and_by_number(cells: Path, name: str, element: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,7 @@ def tables(path: Path) -> list[Any]:
         return [texts, *arrays]
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("compress", [False, True])
 def test_elements_are_added_to_a_file(cells: Path, compress: bool) -> None:
     before = tables(cells)
@@ -206,6 +207,7 @@ def test_files_of_other_kinds_are_not_replaced(tmp_path: Path) -> None:
     assert np.load(tmp_path / "a.npz")["x"].tolist() == [0, 1, 2]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["csr", "coo", "dia", "bsr(2, 1)", "dcsr", "bitmap"])
 def test_a_tensor_alone_is_replaced(tmp_path: Path, spec: str) -> None:
     path = tmp_path / "t.npz"
@@ -224,6 +226,7 @@ def test_a_tensor_alone_is_replaced(tmp_path: Path, spec: str) -> None:
 # -- parts -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "complex64"])
 def test_parts_keep_their_dtype(tmp_path: Path, dtype: str) -> None:
     parts = [(([k, k], [0, k]), np.array([1, k > 1], dtype)) for k in range(1, 4)]

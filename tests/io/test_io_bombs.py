@@ -54,7 +54,7 @@ def gz() -> object:
 PACKERS = {".gz": gz, ".bz2": bz2.BZ2Compressor, ".xz": lzma.LZMACompressor}
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(33)
 @pytest.mark.parametrize(
     "filling", [b"\n", b"% comment\n", b"9 9 1\n", b" "], ids=["ends", "comments", "entries", "line"]
 )
@@ -144,6 +144,7 @@ def test_a_member_that_nobody_asked_for_is_not_loaded(tmp_path: Path) -> None:
         assert io.header(path).shape == (2, 3)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("key", ["data", "indices", "shape", "format"])
 def test_a_member_that_unpacks_too_far(tmp_path: Path, key: str) -> None:
     path = archive(tmp_path / "a.npz", key, 64 * MIB)
@@ -151,7 +152,7 @@ def test_a_member_that_unpacks_too_far(tmp_path: Path, key: str) -> None:
         ow.read(path)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize("name", ["a.mtx", "a.tns", "a.rb", "a.tri", "a.smtx", "a.sptensor", "a.svm", "a.edgelist"])
 @pytest.mark.parametrize("filling", [b"1", b"1 ", b" ", b"-", b"(", b"%"])
 def test_long_lines(tmp_path: Path, name: str, filling: bytes) -> None:

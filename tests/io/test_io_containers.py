@@ -28,7 +28,7 @@ def array(dtype: str = "float64", shape: tuple[int, ...] = (7, 5)) -> np.ndarray
     return x * (1 + 2j) if x.dtype.kind == "c" else x
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(56)
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 2)", "dia", "bitmap", "dense"])
 def test_round_trips(tmp_path: Path, ending: str, spec: str) -> None:
@@ -43,7 +43,7 @@ def test_round_trips(tmp_path: Path, ending: str, spec: str) -> None:
         np.testing.assert_array_equal(ow.read(path, format="csr").to_numpy(), x)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64", "float32", "complex64", "complex128"])
 def test_binsparse_keeps_types_and_formats(tmp_path: Path, dtype: str) -> None:
     h5py = pytest.importorskip("h5py")
@@ -69,7 +69,7 @@ CUSTOM = {
 }  # fmt: skip
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(("ndim", "spec"), [(n, spec) for n, specs in CUSTOM.items() for spec in specs])
 def test_binsparse_of_any_rank(tmp_path: Path, ndim: int, spec: str) -> None:
     h5py = pytest.importorskip("h5py")
@@ -225,6 +225,7 @@ def test_binsparse_arrays_that_do_not_fit(tmp_path: Path, name: str) -> None:
         get(tmp_path / name, variable="none/values" if whole else "none")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("ending", [".bsp.h5", ".bsp.zarr"])
 def test_binsparse_that_is_converted_whole(tmp_path: Path, ending: str) -> None:
     """One value for all, complex numbers, truth values and fill values: of these a part is not read on its own."""
@@ -276,6 +277,7 @@ def test_what_a_kind_of_file_has_not(tmp_path: Path) -> None:
         np.testing.assert_array_equal(ow.read(tmp_path / "a.npz").to_numpy(), np.asarray(ow.asarray(x).to_numpy()))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("ending", [*ENDINGS, ".zarr", ".bsp.zarr", ".npz", ".ow", ".mtx", ".mtx.gz", ".tns", ".rb"])
 def test_progress_of_every_kind(tmp_path: Path, ending: str) -> None:
     """It never goes back, and ends at the whole: written, read where the kind tells, and written in parts."""
@@ -519,7 +521,7 @@ def test_values_of_binsparse_have_one_dimension(tmp_path: Path) -> None:
         ow.read(path)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("name", ["a.bsp.h5", "a.h5ad", "a.h5"])
 @pytest.mark.parametrize("compress", [False, True])
 def test_a_wrong_bit_is_an_error_or_nowhere(tmp_path: Path, name: str, compress: bool) -> None:

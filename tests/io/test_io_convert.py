@@ -54,7 +54,7 @@ def same(path: Path, want: ow.Tensor) -> None:
     np.testing.assert_array_equal(got.to_numpy(), want.to_numpy())
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("source", ["csr", "csc", "dia", "bitmap", "ell(17)", "nm(9, 9)", "bsr(2, 3)"])
 def test_padded_formats_in_parts(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every buffer is that of `asformat`, whatever the parts; nothing is read whole."""
@@ -92,6 +92,7 @@ def test_parts_of_two_padded_levels(format: str) -> None:
         assert count == t.nse
 
 
+@pytest.mark.ci
 def test_slots_and_disks_that_are_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ow.write(tmp_path / "a.ow", matrix())
     for format in ("ell(3)", "nm(2, 9)"):
@@ -119,6 +120,7 @@ def test_slots_and_disks_that_are_too_small(tmp_path: Path, monkeypatch: pytest.
         np.testing.assert_array_equal(ow.read(tmp_path / "b.ow").to_numpy(), matrix().to_numpy())
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("memory", [3000, 1 << 20])
 def test_stores_to_formats(tmp_path: Path, memory: int) -> None:
     sources = ("csr", "csc", "coo", "bsr(2, 3)", "dense", "bitmap", "dia", "ell(17)")
@@ -147,6 +149,7 @@ def test_to_npz_and_to_formats_that_are_made_whole(tmp_path: Path) -> None:
     same(tmp_path / "c.ow", matrix("csc"))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["a.mtx", "a.tns", "a.mtx.gz"])
 def test_text(tmp_path: Path, name: str) -> None:
     for t in (matrix("coo"), matrix("coo").astype("int16"), ow.asarray(DENSE > 1, format="coo")):
@@ -156,6 +159,7 @@ def test_text(tmp_path: Path, name: str) -> None:
             same(tmp_path / "b.ow", t if format is None else t.asformat(format))
 
 
+@pytest.mark.ci
 def test_tensors_and_foreign_text(tmp_path: Path) -> None:
     path, out = tmp_path / "a.tns", tmp_path / "b.ow"
     path.write_bytes(b"\xef\xbb\xbf# three\r\n3 1 2 1.5\r\n1 2 2 -2\r\n3 1 2 1\r\n" + b"1 1 1 0.5\n" * 90)
@@ -200,7 +204,7 @@ def test_faults_of_text_name_the_line(tmp_path: Path) -> None:
         ow.convert(tmp_path / "t.tns", out)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", ["b.ow", "b.npz"])
 @pytest.mark.parametrize("kind", ["write", "fsync", "rename"])
 def test_the_old_file_survives_every_fault(tmp_path: Path, name: str, kind: Any) -> None:

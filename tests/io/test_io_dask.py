@@ -76,6 +76,7 @@ def test_rows_of_nothing_and_rows_that_are_outside(tmp_path: Path, name: str) ->
             ow.convert(path, tmp_path / "c.ow", format="csc", memory=2000)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", ["a.ow", "a.npz", "a.bsp.h5", "a.bsp.zarr"])
 def test_arrays_of_dask(tmp_path: Path, name: str) -> None:
     pytest.importorskip("dask.array")
@@ -107,6 +108,7 @@ def test_arrays_of_dask(tmp_path: Path, name: str) -> None:
         from_file(out, rows=0)
 
 
+@pytest.mark.ci
 def test_damage_of_a_mapped_file_is_an_error_with_the_rows_or_the_block(tmp_path: Path) -> None:
     """Tasks read files that nobody has checked: a kernel must not follow what is damaged there."""
     pytest.importorskip("dask.array")
@@ -130,7 +132,7 @@ def test_damage_of_a_mapped_file_is_an_error_with_the_rows_or_the_block(tmp_path
     assert found > 10
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize(
     ("name", "format"),
     [

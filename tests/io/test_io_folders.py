@@ -93,6 +93,7 @@ def test_the_path_itself_may_be_a_link(tmp_path: Path, kind: str) -> None:
 # -- one write, whole ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thin(2)
 def test_a_reader_sees_one_write(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store is replaced once, before the n-th file that is read."""
     path, n, step = tmp_path / f"t{kind}", 0, 1 if kind == ".ow" else 5
@@ -141,6 +142,8 @@ for turn in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.ci
+@pytest.mark.thin(2)
 @posix
 def test_readers_beside_a_writer(tmp_path: Path, kind: str) -> None:
     """Every read is one of the two tensors; none finds no store."""
@@ -332,6 +335,7 @@ def test_frames_of_zstd_without_a_size() -> None:
         zarr_store._check_zstd(b"PK\3\4abcdefgh", 1 << 20, "place")
 
 
+@pytest.mark.ci
 def test_a_deflated_chunk_of_hdf5_unpacks_to_no_more_than_a_chunk(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     import zlib

@@ -160,6 +160,7 @@ def test_what_is_broken(tmp_path: Path, parts: dict[str, object], message: str) 
     assert re.fullmatch(re.escape(f"{tmp_path / 'a.mat'}, byte ") + r"\d+", place)
 
 
+@pytest.mark.ci
 def test_elements_that_are_not_what_stands_there(tmp_path: Path) -> None:
     path, good = tmp_path / "a.mat", made()
     flags = (
@@ -245,6 +246,7 @@ def test_structures_nested_too_deeply(tmp_path: Path) -> None:
         ow.read(tmp_path / "a.mat")
 
 
+@pytest.mark.ci
 def test_bombs(tmp_path: Path) -> None:
     head = made()[136:184]
     for inner in (
@@ -307,6 +309,7 @@ def fuzz(folder: Path, count: int, seed: int) -> dict[str, int]:
     return found
 
 
+@pytest.mark.ci
 def test_mutations(tmp_path: Path) -> None:
     assert fuzz(tmp_path, 300, seed=0)["refused"] > 50
 

@@ -181,6 +181,7 @@ def test_good_files_are_read(tmp_path: Path) -> None:
         assert outcome(tmp_path / name) == "read", name
 
 
+@pytest.mark.ci
 def test_mutations(tmp_path: Path) -> None:
     assert set(fuzz(tmp_path, 400, seed=0)) == {"read", "refused"}
 

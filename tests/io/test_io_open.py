@@ -396,6 +396,7 @@ def test_progress_of_archives(tmp_path: Path, compress: bool) -> None:
     assert sorted(os.listdir(tmp_path)) == ["t.mtx", "t.npz"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_operations_take_memory_for_their_results_alone(
     step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -431,6 +432,7 @@ def test_operations_take_memory_for_their_results_alone(
         assert peak < nbytes / 8, (name, peak, nbytes)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", ["coo", "dia", "csf"])
 def test_other_formats_take_memory_for_a_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
     rng = np.random.default_rng(0)

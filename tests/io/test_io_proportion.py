@@ -121,6 +121,7 @@ def hostile(folder: Path, count: int) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the address space are Linux's")
 def test_readers_under_a_limit(tmp_path: Path) -> None:
     stated = factors()

@@ -34,6 +34,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.tns", "a.npz", "b/c/a.rb", "a.petsc", "a.bsp.h5", "a.h5ad"])
 def test_a_file_is_written_and_read(name: str) -> None:
     if name.endswith(("h5", "h5ad")):

@@ -35,7 +35,7 @@ def only(path: Path) -> None:
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("kind", ["write", "fsync", "rename"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_old_file_survives_every_fault(tmp_path: Path, name: str, kind: str) -> None:
@@ -60,6 +60,7 @@ def test_the_old_file_survives_every_fault(tmp_path: Path, name: str, kind: str)
     only(path)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, MemoryError])
 @pytest.mark.parametrize("name", ["t.mtx", "t.mtx.gz", "t.tns", "t.rb", "t.npz"])
 def test_an_exception_in_progress_keeps_the_old_file(tmp_path: Path, name: str, error: type[BaseException]) -> None:
@@ -135,6 +136,7 @@ def test_a_pipe_is_written_straight(tmp_path: Path) -> None:
     only(path)
 
 
+@pytest.mark.ci
 def test_standard_output_is_written_straight(tmp_path: Path) -> None:
     (tmp_path / "t.mtx").symlink_to("/dev/stdout")
     code = "import openwork as ow, sys; print('first', flush=True); ow.write(sys.argv[1], ow.eye(3))"
@@ -237,6 +239,7 @@ def kill_while_writing(folder: Path, kills: int, seed: int) -> int:
     return checked
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_killed_while_writing(tmp_path: Path) -> None:
     assert kill_while_writing(tmp_path, 4, seed=0) == 24
@@ -282,6 +285,7 @@ print("right")
 """
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="asks for limits of a file's size")
 def test_a_full_disk_is_an_error_with_the_path_whatever_library_writes(tmp_path: Path) -> None:
     """In a process of its own: libhdf5 ends one where a write fails."""

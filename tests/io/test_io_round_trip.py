@@ -43,7 +43,7 @@ def same(a: Tensor, b: Tensor) -> None:
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(21)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["t.mtx", "t.tns", "t.npz", "t.mtx.gz", "t.tns.bz2", "t.mtx.xz"])
 def test_every_dtype(tmp_path: Path, dtype: str, name: str) -> None:
@@ -56,6 +56,7 @@ def test_every_dtype(tmp_path: Path, dtype: str, name: str) -> None:
     same(io.read(tmp_path / name), t)
 
 
+@pytest.mark.ci
 @given(st.integers(0, 99), st.integers(1, 4).flatmap(shapes), st.sampled_from(DTYPES), st.integers(0, 30))
 def test_coordinates(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shape: tuple[int, ...], dtype: str, n: int
@@ -67,6 +68,7 @@ def test_coordinates(
         same(io.read(path), t)
 
 
+@pytest.mark.ci
 @settings(max_examples=60)
 @given(st.data())
 def test_npz_keeps_any_format(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
@@ -129,7 +131,7 @@ def mirrored(kind: str, dtype: str) -> Tensor:
     return to_tensor("test", Coordinates(full.shape, index, full[index]), None, True)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(21)
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int64"])
 @pytest.mark.parametrize("kind", ["symmetric", "skew-symmetric", "hermitian"])
 @pytest.mark.parametrize("name", ["t.mtx", "t.rb"])
@@ -172,7 +174,7 @@ def test_symmetry_is_found_or_refused(tmp_path: Path) -> None:
         io.write(tmp_path / "a.mtx", mirrored("symmetric", "float64"), symmetry="odd")
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("shape", [(5, 7), (7, 5), (0, 4), (4, 0), (1, 1)])
 @pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
 def test_rutherford_boeing(tmp_path: Path, shape: tuple[int, int], dtype: str) -> None:

@@ -92,18 +92,21 @@ def outcome(text: Text, layout: Layout, rows: int | None, reference: bool) -> ob
     return table.rows, [c.tolist() for c in table.indices], table.values.dtype, table.values.tobytes()
 
 
+@pytest.mark.ci
 @given(LINES, LAYOUTS, st.one_of(st.none(), st.integers(0, 6)), st.sampled_from(["\n", "\r\n", "\r"]))
 def test_compiled_equals_reference(lines: list[str], layout: Layout, rows: int | None, end: str) -> None:
     text = Text.of(end.join(lines).encode())
     assert outcome(text, layout, rows, False) == outcome(text, layout, rows, True)
 
 
+@pytest.mark.ci
 @given(st.binary(max_size=80), LAYOUTS)
 def test_any_bytes_give_a_table_or_an_error(data: bytes, layout: Layout) -> None:
     text = Text.of(data)
     assert outcome(text, layout, None, False) == outcome(text, layout, None, True)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", [Layout(0, 1), Layout(1, 1), Layout(1, 0), Layout(0, 1, comment="")])
 def test_control_characters_are_no_blanks(layout: Layout) -> None:
     """Blanks, tabs and line ends end a number; any other byte beside a number is an error, as in the reference."""
@@ -155,6 +158,7 @@ def test_progress_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(seen) > 10
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("suffix", [".smtx", ".rb", ".svm", ".mtx", ".tns"])
 def test_a_zero_byte_in_a_file_is_an_error(suffix: str, tmp_path: Path) -> None:
     """Among numbers it is an error; the scanner took it for the start of a comment where a kind of file has none."""

@@ -15,7 +15,7 @@ A = ow.asarray(np.array([[1.5, 0, -0.002], [0, 1e-17, 0], [0, 0, 12.25]]), forma
 KINDS = ["t.mtx", "t.tns", "t.rb", "t.npz", "t.mtx.gz", "t.tns.gz", "t.rb.gz", "t.tns.bz2", "t.mtx.xz"]
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(91)
 @pytest.mark.parametrize("dtype", ["float64", "int64", "float32"])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_truncation_is_refused_or_equal(tmp_path: Path, name: str, dtype: str) -> None:
@@ -49,6 +49,7 @@ def test_a_short_tns_is_refused(tmp_path: Path) -> None:
     assert io.header(path).entries == 600
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["t.mtx", "t.tns", "t.rb", "t.npz"])
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 3)])
 def test_without_elements(tmp_path: Path, name: str, shape: tuple[int, int]) -> None:

@@ -62,6 +62,7 @@ def test_what_does_not_change_is_not_rebuilt() -> None:
     assert walk(expr, lambda e: None) is expr
 
 
+@pytest.mark.ci
 @given(kernels())
 def test_a_walk_without_effect_gives_the_same_kernel(kernel: Kernel) -> None:
     assert rewrite_kernel(kernel, lambda body: walk_body(body, lambda e: None)) is kernel

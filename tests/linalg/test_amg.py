@@ -37,7 +37,7 @@ def iterations(a: Any, m: Any, b: np.ndarray[Any, Any]) -> int:
     return count
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("smoother", ["gauss_seidel", "jacobi"])
 @pytest.mark.parametrize("across", [1.0, 0.01])
 def test_iterations_do_not_grow_with_the_grid(smoother: str, across: float) -> None:
@@ -206,6 +206,7 @@ def test_rigid_motions_are_sent_to_zero() -> None:
         linalg.rigid_motions(np.zeros((3, 4)))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("smoother", ["gauss_seidel", "chebyshev"])
 def test_elasticity_takes_as_many_iterations_on_every_grid(smoother: str) -> None:
     counts = []

@@ -29,7 +29,7 @@ def summed(shape: tuple[int, ...], coordinates: Any, values: Any) -> Any:
     return out
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int32"])
 def test_element_matrices_are_summed_in_every_format(format: str, dtype: str) -> None:
@@ -192,6 +192,7 @@ def test_infinite_complex_values_stay_what_they_are() -> None:
     assert K.values.tolist() == [complex(np.inf, 0), 1j]
 
 
+@pytest.mark.ci
 def test_gradients() -> None:
     torch = pytest.importorskip("torch")
     rows, cols, values = elements(np.random.default_rng(8), 5, 4, 2)

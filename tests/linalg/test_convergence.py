@@ -250,6 +250,7 @@ def test_small_and_integer_systems(name: str) -> None:
     np.testing.assert_allclose(A @ x.to_numpy(), np.eye(36)[3], atol=1e-6)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", ["dense", "csr", "bsr(2, 2)"])
 def test_exponentials_and_norms(spec: str) -> None:
     from scipy.linalg import expm

@@ -34,6 +34,7 @@ def fit(x: Any, model: Any) -> float:
     return 1 - float(np.linalg.norm(x - model) / np.linalg.norm(x))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", ["coo", "csf", "dense"])
 def test_cp_finds_an_exact_decomposition(format: str) -> None:
     found = decomposition.cp_als(ow.asarray(X, format=format), 3, maxiter=500, tol=1e-9, rng=1)
@@ -168,7 +169,7 @@ RULE = {
 }
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("format", RULE)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_formats_of_results_by_rule(format: str, library: str) -> None:
@@ -279,7 +280,7 @@ LONE = [
 ]  # fmt: skip
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize(("text", "shapes"), LONE)
 @pytest.mark.parametrize("dtype", [np.float64, np.int8])
 def test_indices_of_one_operand_alone(text: str, shapes: Any, dtype: Any) -> None:

@@ -64,7 +64,7 @@ def threads(request: Any) -> Iterator[int]:
     ow.set_num_threads(before)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(63)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_solutions_of_all_kinds(kind: str, dtype: str, threads: int) -> None:
@@ -84,7 +84,7 @@ def test_solutions_of_all_kinds(kind: str, dtype: str, threads: int) -> None:
     np.testing.assert_allclose(size, want.logabsdet, rtol=DIGITS[dtype])
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "format", ["csr", "csc", "coo", "dia", "bsr(2, 2)", "dcsr", "csr(nonunique)", "csr(unordered)"]
@@ -100,6 +100,7 @@ def test_any_format(kind: str, format: str) -> None:
     np.testing.assert_allclose(F.update(2 * t.values)(b), np.linalg.solve(2 * A.toarray(), b))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", [*KINDS, "superlu"])
 def test_new_values_keep_the_symbolic_phase(kind: str, threads: int) -> None:
     A, B = (matrix("ldl" if kind == "superlu" else kind, "float64", seed=s) for s in (0, 0))
@@ -154,6 +155,7 @@ def test_auto_finds_out() -> None:
     assert linalg.factorized(ow.asarray(definite[:50][:, :50])).kind == "superlu"
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_auto_takes_what_is_hermitian_but_for_rounding(dtype: str) -> None:
     A = matrix("cholesky", dtype, 1600)
@@ -267,6 +269,7 @@ def test_not_definite_names_the_row() -> None:
         linalg.factorized(ow.asarray(A), "cholesky", ordering="natural")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("kind", ["cholesky", "ldl"])
 @pytest.mark.parametrize("format", ["csr", "csc", "coo"])
 def test_the_lower_triangle_is_read(kind: str, format: str) -> None:
@@ -358,7 +361,7 @@ def test_small_ones(kind: str) -> None:
     np.testing.assert_allclose(diagonal(np.array([2.0, 2.0, 10.0])), [1, 0.5, 2])
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("kind", [*KINDS, "superlu"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "float32"])
 @pytest.mark.parametrize("format", ["csr", "csc"])
@@ -414,6 +417,7 @@ def test_dissection_is_chosen_where_it_saves() -> None:
     assert flat.method == "amd"
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_is_refined_to_double(kind: str) -> None:
     A = matrix(kind, "float64")
@@ -448,6 +452,7 @@ def stack_of(kind: str, many: int, dtype: str = "float64") -> list[Any]:
     return [first.with_values(first.values * s) for s in 1 + np.arange(many) / 3]
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("kind", [*KINDS, "superlu"])
 def test_stacks_of_one_structure_are_factored_side_by_side(kind: str, threads: int) -> None:
     parts = stack_of(kind if kind in KINDS else "lu", 6, "complex128")

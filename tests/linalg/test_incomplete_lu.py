@@ -130,7 +130,7 @@ MAKE: dict[str, tuple[Callable[[Any], Any], Array]] = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo(nonunique, unordered)", "bsr(2, 3)", "dense"])
 @pytest.mark.parametrize("name", MAKE)
 def test_other_values_of_the_same_structure(name: str, spec: str) -> None:

@@ -30,7 +30,7 @@ def arrow(n: int) -> Any:
     return M
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(18)
 @pytest.mark.parametrize("mode", ["auto", "forward", "reverse", "both"])
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "dense", "bsr(2, 2)"])
 def test_jacobians_are_read_exactly(mode: str, format: str) -> None:
@@ -55,6 +55,7 @@ def test_hessians_are_read_exactly() -> None:
             assert plan.evaluations <= n
 
 
+@pytest.mark.ci
 def test_colours_that_rows_have_as_bits_or_found_again_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     patterns = [rng.random((n, n)) < density for n, density in ((40, 0.1), (200, 0.05), (200, 0.4), (300, 0.9))]

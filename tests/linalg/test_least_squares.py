@@ -24,7 +24,8 @@ def problem(m: int, n: int, dtype: str, density: float = 0.05) -> Any:
     return sp.csr_array(A.astype(dtype))
 
 
-@pytest.mark.thin(7)
+@pytest.mark.ci
+@pytest.mark.thin(28)
 @pytest.mark.parametrize("dtype", DIGITS)
 @pytest.mark.parametrize("shape", [(150, 90), (90, 150), (60, 60)])
 def test_solutions_are_the_pseudo_inverse_s(dtype: str, shape: tuple[int, int]) -> None:
@@ -44,6 +45,7 @@ def test_solutions_are_the_pseudo_inverse_s(dtype: str, shape: tuple[int, int]) 
                 np.testing.assert_allclose(found, want, atol=DIGITS[dtype] * np.abs(want).max(initial=1))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("ordering", ["auto", "colamd", "amd", "nd", "rcm", "natural", list(range(89, -1, -1))])
 def test_any_order_gives_the_same_solution(ordering: Any) -> None:
     A = problem(150, 90, "float64")

@@ -49,7 +49,7 @@ def dense_answer(a: np.ndarray[Any, Any], b: Any, lower: bool, unit: bool, trans
     return np.linalg.solve(part, b)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dia", "dense"])
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
 def test_triangles_and_transposes(spec: str, trans: str) -> None:
@@ -63,7 +63,7 @@ def test_triangles_and_transposes(spec: str, trans: str) -> None:
                     np.testing.assert_allclose(got, dense_answer(a, right, lower, unit, trans), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.usefixtures("_wide_at_once")
 @pytest.mark.parametrize("spec", ["csr", "csc"])
 @pytest.mark.parametrize("lower", [True, False])

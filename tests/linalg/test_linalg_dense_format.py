@@ -90,7 +90,7 @@ def test_stacks() -> None:
     close(linalg.slogdet(sparse).logabsdet, np.linalg.slogdet(a)[1])
 
 
-@pytest.mark.thin(13)
+@pytest.mark.thin(52)
 @pytest.mark.parametrize("spec", [*SPARSE, "dense"])
 @pytest.mark.parametrize("upper", [False, True])
 def test_cholesky_of_every_format(spec: str, upper: bool) -> None:
@@ -110,7 +110,7 @@ def test_cholesky_law(n: int, seed: int, dtype: str) -> None:
     assert factor.nse <= n * (n + 1) // 2
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 2)"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "float32"])
 @pytest.mark.parametrize("upper", [False, True])
@@ -155,7 +155,7 @@ def test_cholesky_of_sparse_stacks() -> None:
     assert not got.format.is_dense
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(16)
 @pytest.mark.parametrize(("rank", "spec"), [(r, s) for r in (1, 2, 3) for s in FORMATS[r] if "nm(" not in s])
 def test_cross(rank: int, spec: str) -> None:
     shape = (*(4, 2)[: rank - 1], 3)

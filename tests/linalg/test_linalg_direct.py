@@ -61,7 +61,7 @@ def test_solve_of_tridiagonal_systems(spec: str) -> None:
         close(linalg.solve(t, b), np.linalg.solve(a, b))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("spec", SQUARE[::2])
 @pytest.mark.parametrize("lower", [True, False])
 def test_solve_triangular(spec: str, lower: bool) -> None:
@@ -250,7 +250,7 @@ def test_halves_are_solved_in_single_precision() -> None:
     close(linalg.expm(t), np.diag(np.exp([1, 2, 4])).astype("float32"), 1e-3)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
 @pytest.mark.parametrize("format", ["dense", "csr", "coo", "csc", "bsr(2, 2)"])

@@ -120,6 +120,7 @@ def test_errors() -> None:
         linalg.eigsh(ow.zeros((2, 3)))
 
 
+@pytest.mark.ci
 def test_scipy_is_imported_when_used() -> None:
     code = "import sys, openwork as ow; ow.linalg.solve; assert 'scipy' not in sys.modules, 'scipy'"
     subprocess.run([sys.executable, "-c", code], check=True)

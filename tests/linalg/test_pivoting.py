@@ -68,7 +68,7 @@ def nonzero(A: Any) -> Any:
     return A
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(77)
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("kind", ["ldl", "lu"])

@@ -78,6 +78,7 @@ def test_they_solve_with_what_they_stand_for(dtype: str) -> None:
                 np.testing.assert_array_equal(operator.rmatvec(b), operator.solve(b, "H"))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int64"])
 def test_incomplete_cholesky(dtype: str) -> None:
     a = definite(dtype=dtype)
@@ -120,7 +121,7 @@ def test_scipy_takes_them() -> None:
         assert scipys.aslinearoperator(m).shape == (24, 24)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("spec", FEW)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
 def test_splu_is_as_scipys(spec: str, dtype: str) -> None:

@@ -23,7 +23,7 @@ def matrix(dtype: str) -> Any:
     return sp.csr_array(A.astype(dtype))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("dtype", DIGITS)
 def test_updates_and_downdates(dtype: str) -> None:
     A, b = matrix(dtype), np.cos(np.arange(144.0)).astype(dtype)

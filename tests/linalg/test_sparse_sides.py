@@ -10,6 +10,7 @@ import openwork as ow
 from openwork import linalg
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("kind", ["cholesky", "ldl", "lu", "qr", "superlu"])
 def test_sparse_right_sides(kind: str) -> None:
     line = sp.diags_array([-1.0, 2.1, -1.0], offsets=[-1, 0, 1], shape=(20, 20))

@@ -16,7 +16,7 @@ import openwork as ow
 from openwork.masked import forms
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(14)
 @pytest.mark.parametrize(("rank", "spec"), CASES, ids=lambda x: str(x))
 def test_round_trip(rank: int, spec: str) -> None:
     """`to_dense().asformat(f) == self`, and only specified elements count."""
@@ -44,7 +44,7 @@ def test_round_trip_of_extreme_masks(rank: int, spec: str, mask: str) -> None:
         agree(m.to_dense().asformat(m.format), reference(data, bits))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(("rank", "spec"), MOST, ids=lambda x: str(x))
 def test_data_and_mask_of_one_sparse_format(rank: int, spec: str) -> None:
     """What a sparse mask stores and is False stays stored, and is missing."""

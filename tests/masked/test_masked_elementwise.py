@@ -16,7 +16,7 @@ from openwork.masked import binary, lift
 DTYPES = ("bool", "int8", "int32", "int64", "uint8", "float16", "float32", "float64", "complex64", "complex128")
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize(("rank", "spec"), CASES, ids=lambda x: str(x))
 def test_every_format(rank: int, spec: str) -> None:
     shape = SHAPES[rank][0]
@@ -52,6 +52,7 @@ def test_masks_that_differ(rank: int, spec: str) -> None:
     assert f"element {first} is specified in the {which} operand only" in str(error.value)
 
 
+@pytest.mark.ci
 @given(st.sampled_from(DTYPES), st.sampled_from(("all", "none", "one", 0.5)), st.sampled_from(FEW), st.integers(0, 9))
 @settings(max_examples=25)
 def test_filled_commutes(dtype: str, mask: Any, case: tuple[int, str], seed: int) -> None:
@@ -95,6 +96,7 @@ def test_broadcasting() -> None:
         ow.masked_tensor(data, bits) + np.ones(3)
 
 
+@pytest.mark.ci
 def test_where() -> None:
     data, bits = arrays((6, 7))
     other, also = arrays((6, 7), 1)

@@ -14,7 +14,7 @@ from masked_cases import agree, arrays, made
 import openwork as ow
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(14)
 @pytest.mark.parametrize("spec", ["dense", "csr", "coo", "csc", "bsr(2, 2)", "dia", "dcsr"])
 @pytest.mark.parametrize("dtype", ["float64", "int32", "bool", "complex64"])
 def test_round_trip(tmp_path: Path, spec: str, dtype: str) -> None:

@@ -36,6 +36,7 @@ def agree(got: Any, want: Any, kept: Any) -> None:
     assert torch.allclose(values[bits & kept].double(), want[bits & kept].double())
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("spec", ["dense", "csr", "numpy"])
 def test_numbers_are_torchs(spec: str) -> None:
     dense, stored = data()
@@ -89,6 +90,7 @@ def test_gradients_reach_what_takes_part() -> None:
     assert torch.allclose(leaf.grad, other.grad.nan_to_num())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "spec", ["bsr(2, 1)", *(pytest.param(f, marks=pytest.mark.slow) for f in ("dense", "csr", "dia"))]
 )
@@ -139,6 +141,7 @@ OF_TWO_LIBRARIES = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", ["bitmap", "csr"])
 def test_a_recorded_torch_operand_makes_the_result_recorded(layout: str) -> None:
     for name, function in OF_TWO_LIBRARIES.items():

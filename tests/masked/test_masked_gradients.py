@@ -51,7 +51,7 @@ def weighted(m: Any) -> Any:
     return (dense * torch.arange(1.0, dense.numel() + 1, dtype=dense.dtype).reshape(dense.shape)).sum()
 
 
-@pytest.mark.thin(18)
+@pytest.mark.thin(342)
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("spec", FORMATS)
 def test_gradcheck_over_specified_elements(name: str, spec: str) -> None:
@@ -103,6 +103,7 @@ def test_where_that_does_not_take_a_quotient() -> None:
     assert str(found) == "MaskedTensor(--, False)"
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["dense", "csr", "coo", "bsr(2, 2)"])
 def test_gradients_that_nothing_asked_for_are_missing(spec: str) -> None:
     data, bits = arrays((4, 6), 3)

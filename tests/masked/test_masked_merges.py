@@ -21,6 +21,7 @@ Pair = tuple[Any, Any]
 FORMATS = ("dense", "csr", "coo", "csc", "bsr(2, 2)", "dia")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["csr", "(i, j) -> (i : compressed, j : bitmap)", "coo", "bitmap"])
 def test_functions_lifted_to_masks_that_differ(spec: str) -> None:
     (x, there), (y, here) = arrays((6, 9), seed=1), arrays((6, 9), seed=2)
@@ -87,7 +88,7 @@ def check(text: str, specs: tuple[str, ...], masks: tuple[Any, ...], seed: int) 
     np.testing.assert_array_equal(there.data[bits], np.broadcast_to(want, shape)[bits])
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize("text", EXPRESSIONS)
 @pytest.mark.parametrize("spec", ["dense", "csr"])
 def test_expressions(text: str, spec: str) -> None:
@@ -114,7 +115,7 @@ BLOCKS = (
 )
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("wanted", [None, *BLOCKS])
 @pytest.mark.parametrize(
     ("left", "right"), [("bsr(2, 2)", "dense"), ("csr", BLOCKS[2]), ("dia", "coo"), ("dense", "csc")]

@@ -59,7 +59,7 @@ SAME: dict[str, Case] = {
 }  # fmt: skip
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(14)
 @pytest.mark.parametrize("name", SAME)
 def test_functions(name: str) -> None:
     data, bits = arrays((6, 7))
@@ -248,6 +248,7 @@ METHODS_OF_TORCH: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["dense", "coo", "csr"])
 def test_methods_of_torch_over_numpys_buffers(spec: str) -> None:
     torch = pytest.importorskip("torch")

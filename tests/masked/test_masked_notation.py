@@ -177,12 +177,12 @@ def call(text: str, form: str, plain: str, **options: Any) -> Any:
 
 @pytest.mark.parametrize(("form", "plain"), [("csr", "array"), ("coo", "csr"), ("dense", "array"), ("csc", "csr")])
 @pytest.mark.parametrize("text", STATEMENTS)
-@pytest.mark.thin(7)
+@pytest.mark.thin(105)
 def test_statements(text: str, form: str, plain: str) -> None:
     check(call(text, form, plain), text)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("form", ["csr", "dense"])
 @pytest.mark.parametrize(("text", "ring"), RINGS)
 def test_semirings(text: str, ring: str, form: str) -> None:
@@ -284,6 +284,7 @@ RECORDED = [
 ]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("form", ["csr", "dense"])
 def test_gradients_are_slopes(form: str) -> None:
     """Along one direction, of all operands that have values, by differences of the loops over every element."""

@@ -38,7 +38,7 @@ def mask_of(m: Any) -> Any:
     return np.asarray(m.get_mask().to_dense())
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("over_torch", [False, True])
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_element_is_specified_or_not_whatever_its_value(format: str, over_torch: bool) -> None:

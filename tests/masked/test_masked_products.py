@@ -21,7 +21,7 @@ def product(text: str, *pairs: Any) -> Any:
     return reference(np.asarray(data), np.asarray(np.einsum(text, *(b.astype(int) for _, b in pairs)) > 0))
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("spec", MATRICES)
 @pytest.mark.parametrize("mask", [0.15, "none"])
 def test_matmul(spec: str, mask: Any) -> None:
@@ -51,6 +51,7 @@ def test_einsum(text: str, spec: str) -> None:
     agree(masked.einsum(text, *(made(*p, spec) for p in pairs)), product(text, *pairs))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("mask", [0.4, "none"])
 def test_einsum_with_operands_of_every_kind(mask: Any) -> None:
     """What shares no index with the result, not even by other operands, is a factor of all of it, and may be missing."""
@@ -97,7 +98,7 @@ def test_stacks_of_matrices() -> None:
         made(*a) @ made(*a)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(("rank", "spec"), FEW, ids=lambda x: str(x))
 def test_softmax(rank: int, spec: str) -> None:
     data, bits = arrays(SHAPES[rank][0], mask=0.3)

@@ -40,6 +40,7 @@ def test_every_format(rank: int, spec: str) -> None:
         check(made(data, bits, spec), reference(data, bits), axis)
 
 
+@pytest.mark.ci
 @given(
     st.sampled_from(("bool", "int8", "uint8", "int64", "float32", "float64", "complex128")),
     st.sampled_from(("all", "none", "one", 0.3)),
@@ -61,7 +62,7 @@ def test_dtypes_and_masks(dtype: str, mask: Any, case: tuple[int, str], seed: in
         agree(m.amax(0), a.max(0))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("spec", ["dense", "csr", "bsr(2, 3)", "coo"])
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_nan_functions(spec: str, axis: Any) -> None:

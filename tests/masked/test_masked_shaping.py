@@ -38,7 +38,7 @@ def test_indexing(spec: str) -> None:
         m[6, 0]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("rank", "spec"), FEW, ids=lambda x: str(x))
 def test_shapes(rank: int, spec: str) -> None:
     shape = SHAPES[rank][0]

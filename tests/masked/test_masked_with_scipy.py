@@ -29,7 +29,7 @@ def same(got: object, want: np.ndarray) -> None:
     np.testing.assert_allclose(found.filled(0), np.where(M, want, 0))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("spec", ["dense", "csr"])
 def test_elementwise_on_either_side(spec: str, kind: str) -> None:
@@ -49,6 +49,7 @@ def test_elementwise_on_either_side(spec: str, kind: str) -> None:
     same(m, D + S)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("spec", ["dense", "csr"])
 def test_products_take_the_values_that_are_there(spec: str, kind: str) -> None:

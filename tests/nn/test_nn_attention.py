@@ -30,6 +30,7 @@ def dense_attention(mask: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: tor
     return F.scaled_dot_product_attention(q, k, v, mask > 0)
 
 
+@pytest.mark.ci
 def test_batches_heads_and_masks() -> None:
     for name, mask in MASKS.items():
         given = [numbers(2, 3, 8, 5), numbers(1, 3, 8, 5, seed=1), numbers(8, 4, seed=2)]
@@ -46,6 +47,7 @@ def test_batches_heads_and_masks() -> None:
     assert torch.autograd.gradgradcheck(lambda *x: attend(t, *x), [x[0].detach().requires_grad_() for x in small])
 
 
+@pytest.mark.ci
 def test_tiles_of_registers_and_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = MASKS["random"][:4, :4].repeat_interleave(4, 0).repeat_interleave(8, 1)  # 16 queries, 32 keys
     monkeypatch.setattr(attend_operator, "TILE_ELEMENTS", 0)
@@ -94,6 +96,7 @@ def test_elements_that_fill_up_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.testing.assert_close(attend(t, *[x.detach() for x in given[:2]], v)[0, :, 0], rows)  # not NaN
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("lanes", [2, None])
 def test_groups_of_neighbouring_queries(lanes: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     if lanes is not None:  # of a CPU with narrower vectors
@@ -122,6 +125,7 @@ def test_groups_of_neighbouring_queries(lanes: int | None, monkeypatch: pytest.M
     torch.testing.assert_close(attend(t, *given)[:, 0], given[2][:, 5])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_bands(dtype: torch.dtype) -> None:
     """Groups of queries each of which sees a part of the group's keys only."""
@@ -191,6 +195,7 @@ def test_stacks_of_masks_and_masks_over_numpy() -> None:
     )
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     "format", ["csr", *(pytest.param(x, marks=pytest.mark.slow) for x in ("coo", "dia", "bsr(3, 3)", "csc", "bitmap"))]
@@ -247,6 +252,7 @@ def test_masks_of_torch_causal_ones_and_groups_of_heads() -> None:
         attend(mask, q, q, q)
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_transforms() -> None:
     mask = MASKS["causal"] > 0
@@ -291,6 +297,7 @@ def test_threads(places: int, monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(*results)
 
 
+@pytest.mark.ci
 def test_dropout_keeps_the_mean() -> None:
     t, (q, k) = ow.asarray(MASKS["causal"]).asformat("csr"), (numbers(400, 8, 2, seed=s) for s in (0, 1))
     torch.manual_seed(0)

@@ -31,7 +31,7 @@ def expected(mask: torch.Tensor, x: list[torch.Tensor]) -> torch.Tensor:
     return torch.nn.functional.scaled_dot_product_attention(*x, attn_mask=mask)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_stored_false_is_not_seen(format: str, library: str) -> None:
@@ -58,6 +58,7 @@ def test_explicit_false_in_rows_and_masks_that_change() -> None:
     torch.testing.assert_close(attend(same, *x), expected(torch.ones(6, 6, dtype=torch.bool), x))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("format", ["bsr(2, 2)", "csr", "bitmap"])
 def test_compiled_attention_sees_what_is_true(format: str) -> None:
     mask, x = ow.asarray(seen(), format=format), operands(2)

@@ -82,6 +82,7 @@ def test_transformers_train_and_evaluate() -> None:
     torch.testing.assert_close(decoder(x, x), densify(copy.deepcopy(decoder))(x, x), **STRICT)
 
 
+@pytest.mark.ci
 def test_recurrent() -> None:
     torch.manual_seed(0)
     x = numbers(4, 3, 6)
@@ -169,6 +170,7 @@ def test_export_and_trace() -> None:
     torch.testing.assert_close(traced(middle), net(x))
 
 
+@pytest.mark.ci
 def test_training_of_a_pruned_transformer() -> None:
     torch.manual_seed(0)
     x = torch.rand(4, 6, 8)

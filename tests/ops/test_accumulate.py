@@ -30,7 +30,7 @@ def _array(x: Any) -> np.ndarray:
     return np.asarray(x.to_dense() if isinstance(x, ow.Tensor) else x)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("format", ["csr", "coo", "csc", "bsr(3, 2)", "dense", "array"])
 @pytest.mark.parametrize(("text", "want"), STATEMENTS)

@@ -37,7 +37,7 @@ def expected(array: np.ndarray[Any, Any], key: Any, values: Any, op: str) -> np.
     return out
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_every_format(spec: str) -> None:
     t = tensor(A, spec)
@@ -48,7 +48,7 @@ def test_every_format(spec: str) -> None:
         assert got.format.is_ordered
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("op", ["set", *UFUNCS])
 @pytest.mark.parametrize("spec", ["csr", "coo", "dense"])
 def test_every_key(spec: str, op: str) -> None:

@@ -24,7 +24,7 @@ def batched(name: str, shape: tuple[int, ...], library: str) -> tuple[Any, np.nd
     return ow.asarray(dense if library == "numpy" else torch.tensor(dense), format=format), dense
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("name", ["csr", "csc", "bsr(2, 3)", "bsc(2, 3)", "coo", "dcsr"])
 @pytest.mark.parametrize("shape", [(2, 4, 6), (3, 2, 4, 6)])

@@ -56,7 +56,7 @@ def made(how: str) -> Iterator[tuple[ow.Tensor, Array]]:
         yield ow.asarray(whole, format=spec), np.array(whole)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("how", WAYS)
 def test_constructors(how: str) -> None:
     x = numpy_view(elements((N, K)), how)
@@ -69,6 +69,7 @@ def test_constructors(how: str) -> None:
         same(ow.sum(t, axis=0), want.sum(0))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("how", WAYS)
 def test_keys(how: str) -> None:
     t = sparse("csr")

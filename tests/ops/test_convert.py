@@ -83,7 +83,7 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     arrays.clear()
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("source", NAMED)
 def test_every_named_format_to_every_named_format(source: str) -> None:
     start = uncoalesced((6, 9), 25, seed=len(source))
@@ -118,6 +118,7 @@ def fits(s: Storage, format: Any) -> Storage:
         raise
 
 
+@pytest.mark.ci
 @settings(max_examples=70, suppress_health_check=LOOSE)
 @given(st.data())
 def test_any_format_to_any_format(interpreter: None, data: st.DataObject) -> None:
@@ -137,6 +138,7 @@ def test_any_format_to_any_format(interpreter: None, data: st.DataObject) -> Non
         assert y.nse >= fits(s, g).nse
 
 
+@pytest.mark.ci
 @settings(max_examples=60, suppress_health_check=LOOSE)
 @given(st.data())
 def test_conversion_and_transposition_commute(interpreter: None, data: st.DataObject) -> None:
@@ -160,6 +162,7 @@ def test_compiled_equals_dense_on_random_formats(data: st.DataObject) -> None:
     assert same(dense(fits(fits(s, f), g)), dense(s))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     "target", ["csr", "csc", "coo", "bsr(2,2)", "dia", "csf", "ell(8)", "dense", "bitmap", "nm(3,4)"]
 )
@@ -171,7 +174,7 @@ def test_interpreter_equals_compiled(target: str, request: pytest.FixtureRequest
     assert buffers_equal(convert(again, fmt(target, 2)), compiled)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_every_scalar_type(interpreter: None, scalar: str) -> None:
     if scalar == "bf16":

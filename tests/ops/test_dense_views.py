@@ -18,7 +18,7 @@ FORMATS = ("csr", "csc", "coo", "csf", "bsr(4, 4)", "dia", "bitmap", "ell(64)")
 WAYS = (*LAYOUTS, *REPEATED)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(160)
 @pytest.mark.parametrize("spec", FORMATS)
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices(name: str, spec: str) -> None:
@@ -26,7 +26,7 @@ def test_matrices(name: str, spec: str) -> None:
         agree(MATRICES[name], sparse(spec), how)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(56)
 @pytest.mark.parametrize("spec", ["csf", "coo", "(i, j, k) -> (i : dense, j : compressed, k : dense)"])
 @pytest.mark.parametrize("name", CUBES)
 def test_tensors_of_rank_three(name: str, spec: str) -> None:
@@ -34,6 +34,8 @@ def test_tensors_of_rank_three(name: str, spec: str) -> None:
         agree(CUBES[name], sparse(spec, 3), how)
 
 
+@pytest.mark.ci
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("spec", ["csr", "csc", "bsr(4, 4)"])
 def test_torch(spec: str, step: int) -> None:
@@ -73,6 +75,7 @@ for at, how in enumerate((*LAYOUTS, *REPEATED)):
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_checked_mode(step: int) -> None:
     """No operation reads past a view, or by other strides than its own; by default a third of the cases in each."""

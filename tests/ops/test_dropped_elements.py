@@ -40,7 +40,7 @@ def given(x: np.ndarray[Any, Any], library: str) -> dict[str, Any]:
     return ways | {"lists": x.tolist(), **frame}
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(25)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "complex128"])
 @pytest.mark.parametrize("spec", FORMATS)
@@ -102,7 +102,7 @@ V = np.array([0.0, np.inf, 1.0, -2.0])
 W = np.array([[0.0, 1.0, np.nan], [2.0, 0.0, 0.0]])
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize("fills", [(0.0, 0.0), (0.0, 3.0), (np.inf, 0.0)])
 @pytest.mark.parametrize("specs", [("coo", "csr"), ("dense", "coo"), ("csf", "dense"), ("bitmap", "dcsr")])
 def test_zeros_meet_infinity_in_products_of_all_pairs(specs: tuple[str, str], fills: tuple[float, float]) -> None:
@@ -119,7 +119,7 @@ def test_zeros_meet_infinity_in_products_of_all_pairs(specs: tuple[str, str], fi
             np.testing.assert_array_equal(got.to_numpy(), want)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("spec", ["coo", "csr", "bsr(2, 2)", "bitmap", "(i, j) -> (j : compressed, i : ell(9))"])
 def test_a_complex_number_with_one_nan_keeps_its_other_part(spec: str, dtype: str) -> None:

@@ -64,7 +64,7 @@ def _array(x: Any) -> np.ndarray:
     return np.asarray(x.to_dense() if isinstance(x, ow.Tensor) else x)
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(132)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(("dtype", "stored"), STORED)
@@ -104,6 +104,7 @@ def test_gradients_of_duplicates_are_those_of_their_sums(number: float) -> None:
     assert (S.detach() @ x).tolist() == [-number, 12]
 
 
+@pytest.mark.ci
 def test_compiled_products_of_duplicates_are_those_of_their_sums() -> None:
     S = ow.sparse_coo_tensor(torch.tensor([[0, 0, 1], [1, 1, 0]]), torch.tensor([-2.0, 1.0, 4.0]), (2, 2))
     product = torch.compile(lambda s, x: s @ x, backend="eager")

@@ -48,7 +48,7 @@ def check(text: str, *operands: Any, **options: Any) -> Any:
     return got
 
 
-@pytest.mark.thin(8)
+@pytest.mark.thin(16)
 @pytest.mark.parametrize("left", SPARSE[2])
 def test_every_pair_of_formats(left: str) -> None:
     a = tensor(dense_array((8, 12), 1), left)
@@ -74,6 +74,7 @@ TEXTS = (
 )  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("text", "left", "right"), list(product(TEXTS, ("csr", "csc", "coo"), ("csr", "csc", "dcsr"))))
 def test_two_matrices(text: str, left: str, right: str) -> None:
     second = (12, 7) if "jk" in text else (4, 7)
@@ -101,6 +102,7 @@ def test_rank_three_and_vectors() -> None:
         check(text, *operands)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     "text", ["ijk,kjm->im", "ijk,mkj->im", "kij,jmk->mi", "ijk,jkm->im", "abij,jbia->", "aij,jia->a"]
 )
@@ -232,6 +234,7 @@ def check_subscripts(problem: Problem, threads: int) -> None:
             assert got.format == ow.format(format, got.ndim)
 
 
+@pytest.mark.ci
 @settings(max_examples=70)
 @given(problems(), st.sampled_from([1, 2, 7]))
 def test_random_subscripts(problem: Problem, threads: int) -> None:
@@ -259,6 +262,7 @@ def test_stacks_of_matrices_broadcast() -> None:
         tensor(dense_array((3, 4), 1), "csr") @ tensor(dense_array((3, 4), 1), "csr")
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_products_of_all_elements_with_infinities() -> None:
     """0 times infinity is NaN, unspecified zeros included, in the kind and format that finite elements give."""
@@ -491,6 +495,7 @@ def test_the_dtype_over_torch_is_that_of_the_operands_in_any_format(spec: str, t
     np.testing.assert_array_equal(found.to_numpy(), np.einsum(text, *[a] * (1 + text.count(","))))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("pair", [("int16", "float32"), ("bool", "bool"), ("bool", "int64"), ("uint8", "uint8")])
 @pytest.mark.parametrize("name", ["matmul", "einsum", "tensordot", "inner", "vecdot", "dot"])
 @pytest.mark.parametrize("dense", ["Tensor", "array"])
@@ -555,7 +560,7 @@ SCALED = [
 ]  # fmt: skip
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "bsr(2, 3)", "dia", "bitmap"])
 @pytest.mark.parametrize("text", SCALED)
@@ -629,6 +634,7 @@ def test_dense_operands_in_between_do_not_warn() -> None:
         ow.einsum("ij,jk,kl->il", a, x, x)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "dcsr", "ell(8)", "bsr(2, 2)", "dia", "bitmap", "dense"])
 def test_a_sum_over_all_letters_is_one_reduction_of_the_product(format: str) -> None:
     """Not a product with a column of ones, which sorted every element; `vdot` is that sum."""

@@ -59,6 +59,7 @@ def test_fill_values_keep_their_digits_beside_dense_arrays(fill: Any, dtype: str
         np.testing.assert_array_equal(np.asarray(op(other.to_dense(), a)), op(y, x))
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_another_fill_value_compiles_nothing(op: Any, compiled: list[str]) -> None:
     counts = []
@@ -85,6 +86,7 @@ def test_other_dtypes(dtype: str, compiled: list[str]) -> None:
 KINDS = (0.0, -0.0, 2.5, -3.5, np.inf, np.nan)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("op", [operator.add, operator.truediv, np.minimum])
 def test_every_pair_of_kinds(op: Any) -> None:
     for fills in itertools.product(KINDS, KINDS):

@@ -48,7 +48,7 @@ def test_integers_with_a_large_fill_value_keep_their_digits_in_floats(format: st
             np.testing.assert_allclose(_array(product(A, give(X))), want[name], rtol=1e-12, err_msg=name)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("dtype", "other", "fill", "stored"), [
     ("int64", "float64", 2**53 + 1, [0, 0]), ("uint64", "float64", 2**64 - 1, [0, 3]), ("int64", "float64", -(2**63), [1, -9]),

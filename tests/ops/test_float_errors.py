@@ -49,7 +49,7 @@ def test_functions(f: Any, spec: str) -> None:
     assert said(lambda: f(a)) == said(lambda: f(X))
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(33)
 @pytest.mark.parametrize("spec", FORMATS)
 @pytest.mark.parametrize("op", BINARY)
 def test_operations_of_two_tensors_a_number_and_an_array(op: Any, spec: str) -> None:
@@ -136,6 +136,7 @@ WARN = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", WARN)
 def test_the_line_of_the_caller_is_named(name: str) -> None:
     with warnings.catch_warnings(record=True) as found, np.errstate(all="warn"):

@@ -45,7 +45,7 @@ def close(got: Any, want: Any) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-6 if want.dtype in (np.float32, np.complex64) else 1e-13)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(63)
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("spec", SOME)
 def test_unary(name: str, spec: str) -> None:
@@ -55,7 +55,7 @@ def test_unary(name: str, spec: str) -> None:
             close(getattr(ow, name)(tensor(a, spec)), numpy_function(name)(a))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "complex128"])
 def test_unary_dtypes(name: str, dtype: str) -> None:
@@ -71,7 +71,7 @@ def test_unary_dtypes(name: str, dtype: str) -> None:
             close(getattr(ow, name)(tensor(array, "csr")), want)
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(68)
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("spec", SOME)
 def test_binary(name: str, spec: str) -> None:

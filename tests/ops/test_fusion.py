@@ -93,6 +93,7 @@ ONE_NEST: dict[str, Function] = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ONE_NEST)
 def test_one_loop_nest(name: str) -> None:
     one_nest(both(ONE_NEST[name], *operands()))
@@ -209,6 +210,7 @@ def test_a_conversion_is_shown_with_its_bytes() -> None:
     assert "conversion" in str(plan)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("fills", [(1.0, 0.0), (np.inf, 1.0), (np.nan, -2.0), (0.0, np.inf)])
 def test_fill_values(fills: tuple[float, float]) -> None:
     """What all operands leave out counts as often as it is left out."""
@@ -253,6 +255,7 @@ def test_torch_values_keep_their_graph() -> None:
     assert leaf.grad.abs().sum() > 0
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "complex64", "complex128"])
 def test_dtypes(dtype: str) -> None:
     A, B, _ = operands(dtype=dtype)
@@ -587,6 +590,7 @@ def test_kernels_verify_and_interpret_alike(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(ran) == 8
 
 
+@pytest.mark.ci
 @pytest.mark.thin(3)
 @pytest.mark.parametrize("threads", [2, 7])
 def test_threads(threads: int) -> None:

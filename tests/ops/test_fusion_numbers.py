@@ -41,6 +41,7 @@ def value(chain: str, p: Any, q: Any, specs: tuple[str, str] = ("csr", "csr")) -
     return np.asarray(got.to_numpy() if hasattr(got, "to_numpy") else got)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("chain", CHAINS)
 def test_another_number_compiles_nothing(chain: str) -> None:
     """But where the fill value depends on it."""

@@ -70,14 +70,14 @@ def check(text: str, arrays: dict[str, Any], specs: tuple[str, ...], sought: boo
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize(("rank", "pair"), [(rank, pair) for rank, pairs in PAIRS.items() for pair in pairs])
 def test_formats(rank: int, pair: tuple[str, str]) -> None:
     for text in TEXTS[:2]:
         check(text, arrays_of(SHAPES[rank], rank), (*pair, pair[0]))
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("text", TEXTS[2:])
 @pytest.mark.parametrize("spec", ["csr", "dcsr", "coo", "csf"])
 def test_more_operands(text: str, spec: str) -> None:
@@ -158,6 +158,7 @@ def _sizes_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gallop, "SMALL", 2048)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.usefixtures("_sizes_count")
 @pytest.mark.parametrize("spec", ["csr", "dcsr", "coo"])
 def test_only_operands_far_shorter_lead(spec: str) -> None:

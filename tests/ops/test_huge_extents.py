@@ -117,6 +117,7 @@ REFUSED: dict[str, Callable[[ow.Tensor], Any]] = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("shape", [(2**60,), (2**46, 2**46)])
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_would_be_dense_is_refused_by_a_typed_error(name: str, shape: tuple[int, ...]) -> None:

@@ -53,7 +53,7 @@ def canonical(t: Any) -> bool:
     return isinstance(t, ow.Tensor) and t.format.is_unique and t.format.is_ordered
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(("ndim", "spec"), SPECS)
 def test_keys_on_every_format(ndim: int, spec: str) -> None:
     array = dense_array(SHAPE[ndim], 3)
@@ -321,6 +321,7 @@ def test_rows_that_all_threads_copy(monkeypatch: pytest.MonkeyPatch) -> None:
         ow.set_num_threads(before)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "dcsr", "bsr(2, 2)", "bitmap"])
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.uint64])
 def test_pairs_of_coordinates(format: str, dtype: Any) -> None:
@@ -340,6 +341,7 @@ def test_pairs_of_coordinates(format: str, dtype: Any) -> None:
         t[rows[:3], cols[:2]]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "bool", "int8"])
 def test_rows_over_torch(dtype: str) -> None:
     dense = (torch.rand(30, 40) * 9 * (torch.rand(30, 40) < 0.2)).to(getattr(torch, dtype))

@@ -44,6 +44,7 @@ def test_every_scipy_format(format, kind):
     np.testing.assert_array_equal(back.toarray(), a)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("format", ["csr", "coo", "bsr", "dia"])
 def test_scipy_dtypes(format, dtype):

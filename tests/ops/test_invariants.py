@@ -50,7 +50,7 @@ def test_valid_layouts_pass(layout, index, way):
     assert checks.holds(storage)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("index", ["i4", "i8"])
 @pytest.mark.parametrize("case", BREAKS, ids=lambda c: f"{c.layout} {c.number} {c.buffer}[{c.at}]={c.value}")
 def test_each_index_invariant(case, index, way):
@@ -247,6 +247,7 @@ def test_torch_layouts_are_no_buffers():
         checks.check(_replace(CSR, values=sparse))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", ["csr", "coo", "dcsr", "csf", "dia", "bsr(2, 2)", "ell(2)", "bitmap", "nm(2, 4)"])
 @pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0)])
 def test_zero_extents(format, shape, way):

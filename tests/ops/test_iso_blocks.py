@@ -35,7 +35,7 @@ def _array(x: Any) -> np.ndarray:
     return np.asarray(x.to_dense())
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(66)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("fill", [0.0, 7.0])
 @pytest.mark.parametrize("format", FORMATS)

@@ -26,6 +26,7 @@ def libraries() -> list[Any]:
     return [np.asarray, torch.from_numpy]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     "formats", [("csr", "csr"), ("coo", "coo"), ("csc", "csr"), ("coo", "dense"), ("ell(5)", "csr")]
 )

@@ -61,6 +61,8 @@ def values(x: Any) -> Any:
 # -- depth -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.ci
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("name", CHAINS)
 def test_chains(name: str) -> None:
     A, B = tensor(a, "csr"), tensor(b, "csr")
@@ -76,6 +78,8 @@ def test_chains(name: str) -> None:
     np.testing.assert_allclose(ow.compute(y).to_numpy(), want, rtol=1e-9)
 
 
+@pytest.mark.ci
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("spec", "n"), [("csr", DEEP // 2), ("coo", 300), ("dense", PAST_RECURSION), ("bsr(2, 3)", 300)]
 )
@@ -89,6 +93,7 @@ def test_ladders(spec: str, n: int) -> None:
             np.testing.assert_allclose(values(one), other, rtol=1e-12)
 
 
+@pytest.mark.ci
 def test_products_and_sums_in_chains() -> None:
     A, x = tensor(a[:6, :6] / 100, "csr"), np.arange(6.0)
     y, want = ow.lazy(x), x
@@ -101,6 +106,7 @@ def test_products_and_sums_in_chains() -> None:
     np.testing.assert_allclose(values(ow.compute(sums)), (a[:6, :6] / 100).sum(axis=0) * 2, rtol=1e-12)
 
 
+@pytest.mark.ci
 def test_torch_leaves_record() -> None:
     torch = pytest.importorskip("torch")
     A = ow.asarray(torch.from_numpy(a).clone(), format="csr")
@@ -112,6 +118,7 @@ def test_torch_leaves_record() -> None:
     np.testing.assert_allclose(leaf.grad.numpy(), np.full(len(leaf), 1.001**1200), rtol=1e-9)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("spec", ["dense", "coo", "csr"])
 def test_masked_leaves(spec: str) -> None:
     mask = a > 1
@@ -197,6 +204,7 @@ def planned(*roots: Any) -> tuple[Graph, list[Any]]:
     return graph, partition(graph, metas_of(graph), ())
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("leaves", [1, 3, 30])
 def test_kernels_are_of_bounded_size(leaves: int) -> None:
     many = [tensor(dense_array((6, 7), k), "csr") for k in range(leaves)]
@@ -248,6 +256,7 @@ def test_operands_that_are_repeated_are_merged_at_once() -> None:
 # -- as objects --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.ci
 def test_pickles_and_copies() -> None:
     A, B = tensor(a, "csr"), tensor(b, "csr")
     y = chain(CHAINS["sqrt"], ow.lazy(A), B, PAST_RECURSION)
@@ -270,6 +279,7 @@ def test_every_operation_is_pickled() -> None:
     assert pickle.loads(pickle.dumps(A)).known
 
 
+@pytest.mark.ci
 def test_texts_are_short() -> None:
     A = tensor(a, "csr")
     y = ow.lazy(A)
@@ -284,6 +294,7 @@ def test_texts_are_short() -> None:
     assert max(map(len, plan.splitlines())) < 1000
 
 
+@pytest.mark.ci
 def test_equality_is_an_operation_and_nothing_is_hashed() -> None:
     A = tensor(a, "csr")
     y = chain(CHAINS["y + B"], ow.lazy(A), A, PAST_RECURSION)

@@ -61,6 +61,7 @@ def run(count: int, given: list[ow.Tensor], todo: list[Callable[[Any, Any], Any]
         op(a, b)
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
 def test_a_thousand_operations_leave_memory_where_it_was() -> None:
     given, todo = tensors(), operations()

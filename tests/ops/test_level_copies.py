@@ -126,7 +126,7 @@ def code(loops: str) -> str:
     return "\n".join(line for line in loops.split("\n") if not line.startswith("#"))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("spec", ["csr", "bsr(2, 3)", "coo", "dia", "ell(12)", "bitmap"])
 def test_kernels_are_those_of_the_originals(spec: str) -> None:
     copy, mine = pair(2, spec)

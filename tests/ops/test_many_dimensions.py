@@ -34,7 +34,7 @@ def test_conversions(shape: tuple[int, ...]) -> None:
     assert ones.nse == 0
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("function", [operator.add, operator.sub, operator.mul, operator.gt, np.maximum])
 def test_merges(shape: tuple[int, ...], function: Any) -> None:

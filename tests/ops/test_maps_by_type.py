@@ -27,6 +27,7 @@ def kinds() -> list[Any]:
     return arrays + [torch.from_numpy(x) for x in arrays]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("format", ["csr", "coo", "ell(4)"])
 def test_scalings_again(format: str) -> None:

@@ -242,6 +242,7 @@ def test_structure_is_shared_where_it_is_the_same() -> None:
         agrees(got, a.to_numpy() ** 2 * 3.0)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dcsr", "bsr(2, 2)", "bitmap", "dia"])
 def test_equal_coordinates_in_other_buffers(monkeypatch: pytest.MonkeyPatch, spec: str, library: str) -> None:

@@ -20,7 +20,7 @@ FORMATS = (
 )
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("axis", [0, 1, None])
 @pytest.mark.parametrize("spec", FORMATS)
 def test_sums_of_products_of_ragged_blocks_stay_inside(

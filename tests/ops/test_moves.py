@@ -51,7 +51,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(102)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("like", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
 @pytest.mark.parametrize("name", MOVES)
@@ -67,7 +67,7 @@ def test_other_values_of_one_structure(name: str, like: Any, format: str) -> Non
     np.testing.assert_array_equal(dense(move(a.astype("float32"), ow)), dense(move(X, np)))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", MOVES)
 def test_gradients(name: str) -> None:
     move = MOVES[name]
@@ -99,7 +99,7 @@ LARGER: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(140)
 @pytest.mark.parametrize("dtype", ["float64", "int8", "complex64"])
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", [*MOVES, *LARGER])
@@ -250,6 +250,7 @@ def test_much_data_goes_in_stages() -> None:
         np.testing.assert_array_equal(ow.concat([a, a], axis=1).to_numpy(), np.concatenate([x, x], axis=1))
 
 
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "complex64", "float16", "bool"])
 @pytest.mark.parametrize("target", ["csr", "csc", "dcsr", "coo", "csf"])
 def test_duplicates_are_added_as_the_stages_add_them(target: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:

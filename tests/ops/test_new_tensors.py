@@ -76,6 +76,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
 @pytest.mark.parametrize(
     ("library", "most"),

@@ -57,7 +57,7 @@ def used(text: str) -> set[str]:
     return {name for name in DENSE if any(f"{name}{c}" in text for c in "[(") or (name == "a" and "* a" in text)}
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("form", ["csr", "coo", "dense"])
 @pytest.mark.parametrize(("text", "want"), STATEMENTS, ids=[text for text, _ in STATEMENTS])
 def test_statements(text: str, want: Any, form: str) -> None:

@@ -171,7 +171,7 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(77)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("format", ["csr", "coo", "dense"])
 def test_as_of_the_arrays(call: str, format: str) -> None:
@@ -205,7 +205,7 @@ def test_functions_that_change_an_array(change: Callable[[Any], Any], format: st
     assert got.format == kept
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize("name", ["nanmedian", "nanquantile", "nanargmax", "nancumsum", "nanmax", "nanstd", "nanprod"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_functions_that_leave_nan_out(name: str, format: str) -> None:
@@ -229,7 +229,7 @@ def test_quantiles_by_every_method() -> None:
         assert np.isnan(np.nanmedian(ow.asarray(np.full((1, 2), np.nan), format="csr")).item())
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_tensors_of_rank_0_are_scalars(format: str, library: str) -> None:

@@ -57,6 +57,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("format", ["csr", "coo", "dense"])
 def test_value_as_on_the_arrays(name: str, format: str) -> None:

@@ -39,7 +39,7 @@ UFUNCS = sorted(
 NEVER = ("isnat",)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(49)
 @pytest.mark.parametrize("name", [n for n in UFUNCS if n not in NEVER])
 @pytest.mark.parametrize("format", ["csr", "dense"])
 def test_every_ufunc(name: str, format: str) -> None:
@@ -111,7 +111,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("format", ["csr", "coo", "dense"])
 @pytest.mark.parametrize("call", CALLS)
 def test_methods_and_arguments(call: str, format: str) -> None:

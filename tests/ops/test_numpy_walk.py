@@ -20,6 +20,7 @@ BARE = ("isfortran",)
 """Functions of NumPy that ask for memory, and dispatch to nobody."""
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", ["coo", "dense"])
 def test_some_functions(format: str) -> None:
     names = [name for name, _ in numpy_functions.functions()][3::EVERY]

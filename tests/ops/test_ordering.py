@@ -41,7 +41,7 @@ def order(a: np.ndarray[Any, Any], axis: int, descending: bool) -> np.ndarray[An
     return np.asarray(a.shape[axis] - 1 - turned)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 def test_sort_and_argsort(rank: int, spec: str) -> None:
     for fill in FILLS:
@@ -61,7 +61,7 @@ def test_sort_and_argsort(rank: int, spec: str) -> None:
             assert got.format == t.format
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(35)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 def test_nonzero_searchsorted_and_diff(rank: int, spec: str) -> None:
     sorted_vector = np.sort(np.r_[np.arange(-3.0, 3), 0, 0, 0, 1.5])
@@ -78,6 +78,7 @@ def test_nonzero_searchsorted_and_diff(rank: int, spec: str) -> None:
         assert ow.diff(t).format.is_dense == t.format.is_dense
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("spec", ["dense", "csr"])
 def test_dtypes(spec: str, dtype: str) -> None:
@@ -146,6 +147,7 @@ def test_sorter_and_sides() -> None:
 values = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, np.inf, -np.inf, np.nan])
 
 
+@pytest.mark.ci
 @given(st.lists(st.lists(values, min_size=4, max_size=4), min_size=0, max_size=5), values, st.booleans())
 @settings(max_examples=60)
 def test_laws(rows: list[list[float]], fill: float, descending: bool) -> None:

@@ -42,7 +42,7 @@ FORMATS = (
 )
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(132)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("fill", [0, 1])
 @pytest.mark.parametrize("format", FORMATS)

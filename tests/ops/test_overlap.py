@@ -34,6 +34,7 @@ def results(threads: int, operation: Callable[[], Any]) -> np.ndarray[Any, Any]:
     return np.asarray(found.to_numpy() if isinstance(found, ow.Tensor) else found)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("spec", ["csc", "coo", "dia", "bsr(2, 3)", "bitmap", "dcsc", "ell(40)"])
 def test_formats(spec: str, threads: int) -> None:
@@ -113,6 +114,7 @@ def uneven(shape: tuple[int, ...], rows: tuple[int, ...]) -> np.ndarray[Any, Any
     return array
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("rows", [(0,), (4, 9), (9,)])
 @pytest.mark.parametrize("spec", ["csr", "dcsr", "coo"])
 def test_long_rows_are_cut(spec: str, rows: tuple[int, ...]) -> None:

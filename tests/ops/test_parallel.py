@@ -20,6 +20,7 @@ def _everything_is_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ow.set_num_threads(before)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("spec", ["csr", "coo", "dcsr", "csc", "bsr(4, 4)", "dia", "ell(80)", "bitmap"])
 def test_threads_do_not_change_the_result(spec: str, threads: int) -> None:
@@ -48,6 +49,7 @@ def test_which_kernels_are_cut() -> None:
         assert dict(steps[-1].facts)["parallel"] == how
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128"])
 @pytest.mark.parametrize("spec", ["csr", "coo", "dcsr", "csc", "ell(120)", "(i, j) -> (i : dense, j - i : compressed)"])
 def test_long_fibres_are_taken_in_lanes(spec: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(66)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", CALLS)
 def test_other_values_of_one_structure(name: str, format: str) -> None:
@@ -115,7 +115,7 @@ def test_keys_that_are_refused(format: str) -> None:
             ow.sum(a, axis=bad)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("op", ["sum", "min", "max", "prod", "any", "mean"])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float64", "complex64"])
 def test_totals_of_duplicates_and_awkward_values(op: str, dtype: str) -> None:
@@ -142,6 +142,7 @@ def test_duplicates_are_no_single_element() -> None:
         assert [float(t[0, 2]), float(t[1, 1]), float(t[2, 2])] == [3.0, 5.0, 0.0]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_norms(format: str, keepdims: bool) -> None:
@@ -230,6 +231,7 @@ HELD: dict[str, Callable[[Any, Any], Any]] = CALLS | {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", HELD)
 def test_nothing_holds_the_values_alive(name: str) -> None:
     gc.freeze()  # the collection is to look at what this test makes
@@ -309,6 +311,7 @@ def test_calls_of_two_tensors_are_kept_with_the_first_and_hold_no_other(name: st
         assert structure() is None
 
 
+@pytest.mark.ci
 def test_ten_thousand_tensors_added_and_multiplied_take_no_memory() -> None:
     s = ow.asarray(X[:, :6], format="csr")._storage
     pos, values = np.arange(7, dtype=np.int32), np.ones(6)
@@ -361,7 +364,7 @@ LAZY: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("name", LAZY)
 def test_programs_of_lazy_tensors_hold_none_of_their_operands(name: str, library: str) -> None:
@@ -419,6 +422,7 @@ OF_TWO: dict[str, Callable[[Any, Any, Callable[[list[Any]], Any]], Any]] = {
 }
 
 
+@pytest.mark.thin(5)
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("name", OF_TWO)
 def test_calls_over_torch_again(name: str) -> None:

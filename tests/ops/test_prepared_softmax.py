@@ -21,6 +21,7 @@ def of_dense(x: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
         return np.nan_to_num(powers / powers.sum(axis, keepdims=True))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("format", ["csr", "coo", "csc", "ell(7)"])
 def test_softmax_again(format: str) -> None:

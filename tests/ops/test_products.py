@@ -27,35 +27,38 @@ TWO = [_case(spec, shape) for spec in FORMATS[2] for shape in SHAPES[2]]
 @pytest.mark.thin(3)
 @pytest.mark.parametrize(("spec", "shape"), TWO)
 class TestMatmul:
+    @pytest.mark.thin(3)
     def test_vector_right(self, spec: str, shape: tuple[int, int]) -> None:
         x = dense_array((shape[1],), 1, density=1)
         check(lambda t: t @ x, lambda a: a @ x, dense_array(shape), spec)
 
+    @pytest.mark.thin(3)
     def test_vector_left(self, spec: str, shape: tuple[int, int]) -> None:
         x = dense_array((shape[0],), 1, density=1)
         check(lambda t: x @ t, lambda a: x @ a, dense_array(shape), spec)
 
-    @pytest.mark.thin(3)
+    @pytest.mark.thin(15)
     @pytest.mark.parametrize("columns", [0, 5, pytest.param(40, marks=pytest.mark.slow)])
     def test_matrix_right(self, spec: str, shape: tuple[int, int], columns: int) -> None:
         x = dense_array((shape[1], columns), 1, density=1)
         check(lambda t: t @ x, lambda a: a @ x, dense_array(shape), spec)
         check(lambda t: t @ np.asfortranarray(x), lambda a: a @ x, dense_array(shape), spec)
 
-    @pytest.mark.thin(3)
+    @pytest.mark.thin(6)
     @pytest.mark.parametrize("rows", [5, pytest.param(300, marks=pytest.mark.slow)])
     def test_matrix_left(self, spec: str, shape: tuple[int, int], rows: int) -> None:
         x = dense_array((rows, shape[0]), 1, density=1)
         check(lambda t: x @ t, lambda a: x @ a, dense_array(shape), spec)
         check(lambda t: x[::-1] @ t, lambda a: x[::-1] @ a, dense_array(shape), spec)
 
+    @pytest.mark.thin(3)
     def test_stacks(self, spec: str, shape: tuple[int, int]) -> None:
         x = dense_array((3, 2, shape[1], 4), 1, density=1)
         check(lambda t: t @ x, lambda a: a @ x, dense_array(shape), spec)
         y = dense_array((3, 4, shape[0]), 1, density=1)
         check(lambda t: y @ t, lambda a: y @ a, dense_array(shape), spec)
 
-    @pytest.mark.thin(5)
+    @pytest.mark.thin(10)
     def test_sampled(self, spec: str, shape: tuple[int, int]) -> None:
         array = dense_array(shape)
         t = tensor(array, spec)
@@ -71,6 +74,7 @@ class TestMatmul:
             assert set(got[array == 0]) <= {0.0, *want[array == 0]}
             assert stored.shape == pattern.shape
 
+    @pytest.mark.thin(3)
     def test_sums(self, spec: str, shape: tuple[int, int]) -> None:
         for axis in (None, 0, 1, (0, 1), ()):
             check(
@@ -78,7 +82,7 @@ class TestMatmul:
             )
         check(lambda t: t.sum(axis=0, keepdims=True), lambda a: a.sum(axis=0, keepdims=True), dense_array(shape), spec)
 
-    @pytest.mark.thin(5)
+    @pytest.mark.thin(10)
     def test_elementwise_with_dense(self, spec: str, shape: tuple[int, int]) -> None:
         for other in (shape, (1, shape[1]), (shape[0], 1), (shape[1],)):
             d = dense_array(other, 3, density=1)
@@ -90,6 +94,7 @@ class TestMatmul:
             check(lambda t, d=d: t / d, lambda a, d=d: a / d, array, spec)
             check(lambda t, d=d: t > d, lambda a, d=d: a > d, array, spec)
 
+    @pytest.mark.thin(3)
     def test_unary_and_scalars(self, spec: str, shape: tuple[int, int]) -> None:
         array = dense_array(shape)
         check(lambda t: -t, lambda a: -a, array, spec)
@@ -102,12 +107,13 @@ class TestMatmul:
         x = dense_array((shape[1],), 1, density=1)
         check(lambda t: (t + 1.0) @ x, lambda a: (a + 1.0) @ x, array, spec)
 
+    @pytest.mark.thin(3)
     def test_to_dense(self, spec: str, shape: tuple[int, int]) -> None:
         check(lambda t: t.to_dense(), lambda a: a, dense_array(shape), spec)
         check(lambda t: t.T.to_dense(), lambda a: a.T, dense_array(shape), spec)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("spec", FORMATS[3])
 @pytest.mark.parametrize("shape", SHAPES[3], ids=str)
 @pytest.mark.parametrize("r", [1, pytest.param(8, marks=pytest.mark.slow), 35])
@@ -129,7 +135,7 @@ def test_mttkrp_of_rank_four(spec: str) -> None:
     same(ow.mttkrp(tensor(dense_array(shape), spec), factors, 1), want)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize(("spec", "shape"), [(s, n) for d in (1, 3, 4) for s in FORMATS[d] for n in SHAPES[d]], ids=str)
 def test_tensor_times_vector_and_matrix(spec: str, shape: tuple[int, ...]) -> None:
     letters = string.ascii_lowercase[: len(shape)]
@@ -151,6 +157,7 @@ def test_tensor_times_vector_and_matrix(spec: str, shape: tuple[int, ...]) -> No
         )
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     "spec", ["csr", "coo", "csc", "dense", "bsr(2,2)", "(i, j) -> (j - i : compressed, i : range)"]
 )
@@ -210,7 +217,7 @@ def _dtype_case(spec: str, dtype: str) -> Any:
 SPECS = ("csr", "csc", "coo", "bsr(2, 3)", "bsr(2, 2)", "dia", "ell(12)", "dcsr")
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(("spec", "dtype"), [_dtype_case(spec, dtype) for spec in SPECS for dtype in DTYPES])
 def test_dtypes(spec: str, dtype: str) -> None:
     array = dense_array((7, 12), dtype=dtype)
@@ -355,6 +362,7 @@ def test_sddmm_of_sparse_factors_densifies_nothing() -> None:
     assert ow.sddmm(mask, a, a.T).nse == mask.nse
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_batches_of_changing_width_share_kernels(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Widths beyond the first ones are rounded up, those that come back get kernels of their own: the same results."""
@@ -426,7 +434,7 @@ def test_numbers_leave_a_zero_that_annihilates(library: str) -> None:
             assert np.isnan(ow.divide(0.0, a, zero_annihilates=True).fill_value)  # the zero is the divisor
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize("shapes", [((4, 5), (3, 2)), ((0, 3), (2, 2)), ((3, 4), (2, 0)), ((1, 1), (6, 7))])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.complex128, np.int8, bool])
 def test_kronecker_products_in_order(shapes: Any, dtype: Any) -> None:
@@ -488,6 +496,7 @@ def test_a_semirings_dtype_is_named_as_dtypes_are():
         ow.Semiring("wrong", ow.monoid("plus"), "1", dtype="int65")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("like", ["numpy", "torch"])
 @pytest.mark.parametrize(
     "dtypes", [("bool", "bool"), ("uint8", "uint8"), ("uint8", "float32"), ("bool", "int64"), ("int64", "int64")]
@@ -509,7 +518,7 @@ def test_products_with_a_fill_value_are_in_the_dtype_of_the_result(
     np.testing.assert_array_equal(np.asarray(got.to_numpy() if isinstance(got, ow.Tensor) else got), want)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("like", ["numpy", "torch"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(("fill", "format"), [

@@ -22,7 +22,7 @@ ORDERS = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr(2, 3)", "dense", "dia", "bitmap", "dcsr"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex64", "int16", "bool", "float16"])
 def test_every_order_of_the_dense_operand(format: str, dtype: str) -> None:

@@ -66,7 +66,8 @@ def compiled_and_planned(call: Callable[[], Any]) -> tuple[int, int]:
     return ow.cache_info()["compiled"] - compiled, plan_counts()["plans"][2] - planned
 
 
-@pytest.mark.thin(11)
+@pytest.mark.ci
+@pytest.mark.thin(44)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("spec", FORMATS)
 def test_equal_statements_share_a_plan(spec: str, name: str) -> None:
@@ -147,7 +148,7 @@ def test_other_threads_have_their_own(spec: str, name: str, monkeypatch: pytest.
         assert {p.threads for p in programs(a).values()} == {threads}
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(55)
 @pytest.mark.parametrize("spec", ["csr", "csc", "coo", "dia"])
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_program_holds_no_values_alive(large: None, spec: str, is_cut: bool, monkeypatch: pytest.MonkeyPatch) -> None:

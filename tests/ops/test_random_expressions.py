@@ -164,6 +164,7 @@ def _chunks() -> Iterator[None]:
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example, HealthCheck.filter_too_much]
 
 
+@pytest.mark.ci
 @settings(max_examples=70, deadline=None, suppress_health_check=QUIET)
 @given(problems(), st.integers(0, 3))
 def test_random_expressions(problem: Any, turn: int) -> None:

@@ -77,7 +77,8 @@ def rank_zero(number: float, library: str) -> list[Any]:
     return [*found[:2], whole, torch.stack([whole, whole])[1], ow.asarray(whole)]
 
 
-@pytest.mark.thin(11)
+@pytest.mark.ci
+@pytest.mark.thin(33)
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("spec", ["csr", "coo", "csc", "bsr(2, 3)", "dia", "dcsr"])

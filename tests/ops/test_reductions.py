@@ -38,7 +38,7 @@ def agree(name: str, t: ow.Tensor, array: np.ndarray[Any, Any], axis: Any, **opt
     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(85)
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
 @pytest.mark.parametrize("spec", SOME)
 @pytest.mark.parametrize("shape", [(8, 12), (0, 4), (4, 0)], ids=str)
@@ -81,7 +81,7 @@ def test_other_ranks(spec: str) -> None:
                 agree("argmax", t, array, axis)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64", "float16", "float32", "complex64"])
 @pytest.mark.parametrize("spec", ["csr", "coo", "bsr(2, 3)"])
 def test_dtypes(dtype: str, spec: str) -> None:

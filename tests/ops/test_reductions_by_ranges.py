@@ -55,6 +55,7 @@ def check(t: ow.Tensor, x: np.ndarray[Any, Any], names: tuple[str, ...], axes: t
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("spec", ["csr", "dia", *(pytest.param(f, marks=SLOW) for f in ("csc", "dia.T", "bsr(2, 3)"))])
 def test_matrices(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openwork.runtime.outer_ranges.STEP", 20)
@@ -83,6 +84,7 @@ def test_places_beside_nan_of_dense_and_deep_tensors(monkeypatch: pytest.MonkeyP
 FOLDED = ("sum", "mean", "max", "any", "var", "std", "argmax", "count_nonzero")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "spec",
     [

@@ -69,7 +69,7 @@ def test_what_is_not_finite_is_as_before(bad: float) -> None:
         np.testing.assert_allclose(ow.softmax(t.with_values(values), axis=1).values, got)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("spec", "axis"), CASES)
 def test_gradients(spec: str, axis: int) -> None:
     torch = pytest.importorskip("torch")
@@ -93,6 +93,7 @@ def test_gradients(spec: str, axis: int) -> None:
     assert second.abs().max() > 0
 
 
+@pytest.mark.ci
 def test_second_derivatives_and_tangents(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(row_softmax.tuning, "MOVES_KEPT", 0)

@@ -32,7 +32,7 @@ def arrays(n: int) -> list[np.ndarray[Any, Any]]:
     return [some, np.sort(some[: n // 2]), rng.integers(0, n, 2 * n), some[:1], some[:0], np.array([-1, 0, -n, -1])]
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(18)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("spec", SPECS)
 def test_columns_and_rows_taken(spec: str, library: str) -> None:
@@ -51,6 +51,7 @@ def test_columns_and_rows_taken(spec: str, library: str) -> None:
         np.testing.assert_array_equal(ow.take(t, [1, 0, 1], axis=1).to_numpy(), a[:, [1, 0, 1]])
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("spec", ["csr", "csc", "(i, j) -> (i : dense, j // 2 : compressed, j % 2 : dense)"])
 def test_many_rows_taken(spec: str, library: str) -> None:
@@ -67,6 +68,7 @@ def test_many_rows_taken(spec: str, library: str) -> None:
         np.testing.assert_array_equal(places, before)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", RANK3)
 def test_coordinates_taken_of_rank_3(spec: str) -> None:
     rng = np.random.default_rng(1)
@@ -95,7 +97,7 @@ def test_columns_of_compressed_rows_are_not_sorted_as_a_whole(spec: str, monkeyp
     assert take_inner.__name__.endswith("take_inner")
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(36)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("spec", SPECS)
 def test_rows_and_columns_set(spec: str, library: str) -> None:
@@ -147,7 +149,7 @@ def test_gradients_of_rows_set_and_columns_taken() -> None:
     assert t.detach().with_values(of_values).to_dense()[1].eq(0).all()
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr(2, 2)", "dia", "dcsr", "bitmap"])
 def test_arrays_of_one_element(format: str) -> None:
     rng = np.random.default_rng(0)

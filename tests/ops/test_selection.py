@@ -47,7 +47,7 @@ def rows_in(values: np.ndarray[Any, Any], counts: list[int]) -> Rows:
     return Rows(values, pos, crd, len(counts), max(counts), 0)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(21)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 def test_first_elements_of_every_format(rank: int, spec: str) -> None:
     for fill in (0.0, 1.5, np.nan):
@@ -65,7 +65,7 @@ def test_first_elements_of_every_format(rank: int, spec: str) -> None:
                     assert values.fill_value == t.fill_value or np.isnan(fill) or t.format.is_dense
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(14)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_partitions_of_every_format(rank: int, spec: str) -> None:
@@ -91,7 +91,7 @@ def test_partitions_of_every_format(rank: int, spec: str) -> None:
                         same(np.sort(before, axis=axis), np.take(ordered, range(k % n), axis))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("spec", ["csr", "dense"])
 def test_extremes_of_dtypes(spec: str, dtype: str) -> None:
@@ -124,7 +124,7 @@ def patterns(n: int) -> dict[str, np.ndarray[Any, Any]]:
     }  # fmt: skip
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("name", list(patterns(1)))
 def test_long_rows(name: str, dtype: str) -> None:
@@ -150,6 +150,7 @@ def test_long_rows(name: str, dtype: str) -> None:
     assert places[2].tolist() == [ascending(a[::-1], 0)[4000], -1]
 
 
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("fill", [0.0, 1.0, -np.inf, np.nan])
 @pytest.mark.parametrize("special", [0, 3, 4000])
@@ -176,7 +177,7 @@ def test_long_rows_of_awkward_values(dtype: str, fill: float, special: int) -> N
             same(values, np.take_along_axis(a, want, 1))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("kind", ["first", "ranks", "order"])
 @pytest.mark.parametrize("scalar", ["f32", "i64"])
 def test_kernels_do_what_the_interpreter_does(kind: str, scalar: str) -> None:
@@ -271,6 +272,7 @@ def test_masked_selection(spec: str) -> None:
         same(indices.filled(-1), np.where(there, order, -1))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "dense"])
 def test_torch_values_places_and_gradients(layout: str) -> None:
     torch = pytest.importorskip("torch")
@@ -293,7 +295,7 @@ def test_torch_values_places_and_gradients(layout: str) -> None:
         torch.testing.assert_close(full * (dense != 0), wanted_grad * (dense != 0))  # which zero is taken is free
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64"])
 @pytest.mark.parametrize("kind", ["normal", "ties", "ascending", "positive"])
 def test_ranks_of_long_rows(kind: str, dtype: str) -> None:

@@ -40,7 +40,7 @@ def agrees(t: ow.Tensor, a: np.ndarray[Any, Any]) -> None:
     same(ow.unique_inverse(t).values, values)
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(221)
 @pytest.mark.parametrize(("rank", "spec"), ALL)
 @pytest.mark.parametrize("fill", [0.0, 1.5, np.nan])
 def test_every_format(rank: int, spec: str, fill: float) -> None:
@@ -92,6 +92,7 @@ def test_unspecified_elements_cost_nothing() -> None:
 values = st.sampled_from([0.0, 1.0, -1.0, 2.5, np.inf, -np.inf, np.nan])
 
 
+@pytest.mark.ci
 @given(st.lists(values, max_size=9), values, st.booleans())
 @settings(max_examples=80)
 def test_laws(elements: list[float], fill: float, sparse: bool) -> None:

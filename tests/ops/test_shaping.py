@@ -82,7 +82,7 @@ def test_every_format(spec: str) -> None:
         same(operation(t), oracle(array))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("spec", ["csr", "coo", "dense", "csc"])
 def test_every_operation(name: str, spec: str) -> None:
@@ -93,6 +93,7 @@ def test_every_operation(name: str, spec: str) -> None:
     same(operation(tensor(array, spec)), oracle(array))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", FORMATS[3])
 def test_rank_three(spec: str) -> None:
     array = dense_array((4, 6, 5), 3)
@@ -173,7 +174,7 @@ def test_prune() -> None:
         assert prune(x, 2**70).nse == 0
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_prune_of_integers_as_far_apart_as_their_type_goes(library: str, dtype: str) -> None:
@@ -263,7 +264,7 @@ def test_extents_beyond_64_bits_are_refused() -> None:
     assert wide.sum().item() == 1
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(
     "spec",
     [

@@ -54,7 +54,7 @@ def calls(function: Callable[[], Any]) -> int:
     return count - 1
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "complex64"])
 @pytest.mark.parametrize("number", [2, -2, 2.5, 0, 0.0, np.inf, -np.inf, np.nan, 1e-320, 2**60, 3j])
 @pytest.mark.parametrize("op", [operator.mul, operator.truediv, operator.add, operator.floordiv])

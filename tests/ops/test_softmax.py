@@ -17,7 +17,7 @@ def oracle(array: np.ndarray[Any, Any], specified: np.ndarray[Any, Any], axis: i
     return np.where(specified, powers / np.where(total, total, 1), 0)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_softmax(spec: str) -> None:
     array = dense_array((8, 12))

@@ -30,7 +30,7 @@ def agree(name: str, t: ow.Tensor, array: np.ndarray[Any, Any], axis: Any, keepd
     return got
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("spec", FORMATS)
 @pytest.mark.filterwarnings("ignore")
 def test_values_and_formats(spec: str) -> None:
@@ -179,6 +179,7 @@ def agree_quietly(name: str, t: ow.Tensor, axis: Any) -> None:
     np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-12, err_msg=f"{name} {axis}")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("ring", ["plus_times", "min_plus", "max_min", "times_times"])
 def test_einsum_of_one_operand_reduces_stored_fibres(ring: str) -> None:
     """Its letters in any order, diagonals and formats, over what is stored alone; again with other values."""

@@ -67,7 +67,7 @@ def dense(x: Any) -> Any:
     return x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(42)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("text", "want"), STATEMENTS, ids=[text for text, _ in STATEMENTS])
 def test_statements(text: str, want: Any, form: str) -> None:
@@ -86,7 +86,7 @@ COMBINE = {"+=": np.sum, "*=": np.prod, "min=": np.min, "max=": np.max, "any=": 
 JOIN = {"+": np.add, "-": np.subtract, "*": np.multiply}
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_statements(seed: int) -> None:
     """Up to three tensors of any rank and format, combined and reduced in any way, under a mask now and then."""
@@ -169,6 +169,7 @@ def test_fills_that_annihilate_make_a_contraction() -> None:
 WIDE = 20_000
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -197,6 +198,7 @@ REDUCTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("extent", [0, 2])
 def test_sparse_reductions_of_any_kind(monkeypatch: pytest.MonkeyPatch, extent: int) -> None:
     """As a result much larger than its operands is reduced: the same values as dense, over an empty index too."""
@@ -234,7 +236,7 @@ def test_sparse_reductions_that_have_no_value(monkeypatch: pytest.MonkeyPatch) -
         ow.evaluate("R[i, k] max= A[i, j] + z[k]", A=a, z=Z)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(49)
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr(2, 2)"])
 @pytest.mark.parametrize("dtype", ["float64", "int8", "float32"])
 def test_products_reduced_as_contractions(monkeypatch: pytest.MonkeyPatch, form: str, dtype: str) -> None:

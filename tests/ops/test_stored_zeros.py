@@ -68,7 +68,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 VALUES = (([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]), ([0.0] * 4, [0.0] * 4), ([1.0, 0, -2, 3], [-1.0, 5, 2, 0]))
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(153)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_structure_follows_from_structure(name: str, format: str) -> None:

@@ -64,13 +64,13 @@ def check(text: str, arrays: dict[str, Any], specs: list[str]) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("text", CHAINS)
 def test_chains_of_products(text: str) -> None:
     check(text, operands(text, (7, 60), "csr"), ["csr"] * 6)
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(119)
 @pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
 @pytest.mark.parametrize("text", ["A * B + C", "A * B * C", "(A + B) * C"])
 def test_formats(text: str, rank: int, spec: str) -> None:
@@ -78,6 +78,7 @@ def test_formats(text: str, rank: int, spec: str) -> None:
     check(text, operands(text, shape, spec, 1), [spec] * 3)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("spec", ["csr", "csf"])
 def test_dense_operands_and_broadcasting_take_part(spec: str) -> None:
     arrays = operands("A B C", (5, 40), spec)
@@ -100,6 +101,7 @@ UNIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("text", "rank", "spec"), UNIONS)
 def test_unions_of_many(text: str, rank: int, spec: str) -> None:
     """Above, presence is a value; on the innermost level few are merged at a time."""
@@ -114,6 +116,7 @@ def test_an_operand_of_the_outer_loop_alone() -> None:
         check(text, arrays, ["dcsr"] * 4 + ["coo"])
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("short", ["A", "B", "C", "D"])
 def test_one_operand_is_much_shorter(short: str) -> None:
     """What the first two have in common may be more than the others have."""
@@ -184,6 +187,7 @@ def built(monkeypatch: pytest.MonkeyPatch, text: str) -> Kernel:
     return kernels[0]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("text", "rows"),
     [

@@ -20,6 +20,7 @@ def graph(library: str, format: str) -> Any:
     return K if format == "csr" else ow.sparse_coo_tensor([[0, 0, 1], [2, 0, 1]], K.values, (2, 3))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("format", ["csr", "coo"])
 @pytest.mark.parametrize("function", [

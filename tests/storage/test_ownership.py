@@ -142,7 +142,7 @@ _FORMS = (
 )
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("form", _FORMS)
 @pytest.mark.parametrize("target", ["uint8", "uint32", "int8", "int16"])
 @pytest.mark.parametrize("source", ["int8", "int64", "uint16"])
@@ -287,6 +287,7 @@ SHARED: dict[str, tuple[Any, bool, bool | None]] = {
 """What `A` of CSR becomes; whether that shares values, and positions or coordinates (None: either), with `A`."""
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", SHARED)
 def test_the_table_of_what_shares_memory(name: str) -> None:
     A = ow.asarray(scipy.sparse.csr_array(D))

@@ -117,6 +117,7 @@ def test_lazy_conjugates_are_resolved():
     np.testing.assert_array_equal(t.to_numpy(), [1 - 2j, -3j])
 
 
+@pytest.mark.ci
 def test_torch_is_not_imported():
     import subprocess
     import sys

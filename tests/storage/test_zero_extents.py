@@ -35,7 +35,7 @@ def empties(text: str, rank: int) -> Iterator[tuple[ow.Tensor, tuple[int, ...]]]
             yield ow.asarray(np.zeros(shape), format="coo").asformat(ow.format(text, rank)), shape
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(30)
 @pytest.mark.parametrize(("text", "rank"), CASES)
 def test_written_and_read(text: str, rank: int, tmp_path: Path) -> None:
     for t, shape in empties(text, rank):

@@ -137,7 +137,7 @@ def called(name: str, format: str | None) -> tuple[list[Any], list[Any]]:
     return [x.detach().numpy() for x in results], gradients
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("format", ["csr", "dense", "bsr(2, 2)"])
 @pytest.mark.parametrize("name", CALLS)
 def test_results_and_gradients_of_dense_tensors(name: str, format: str) -> None:
@@ -218,6 +218,7 @@ DIMENSIONS: dict[str, Callable[[Any, int], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", DIMENSIONS)
 def test_dimensions_that_torch_refuses_are_refused(name: str) -> None:
     function, a = DIMENSIONS[name], torch.from_numpy(X.copy())

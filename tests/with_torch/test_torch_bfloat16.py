@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 
+@pytest.mark.slow
 def test_bfloat16_needs_nothing_but_torch() -> None:
     """In a process that cannot import ml_dtypes: values of all operations, printed, recorded or not."""
     script = Path(__file__).with_name("bfloat16_alone.py")

@@ -55,7 +55,7 @@ def as_it_is(name: str, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("spec", ["csr", TWICE, "bitmap", "dense", "bsr(2, 2)"])
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_as_operators(name: str, spec: str) -> None:

@@ -51,7 +51,7 @@ def check(function: Any, layout: str, backend: Any) -> None:
     torch.testing.assert_close(*pairs)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(28)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_without_a_break(name: str, backend: str) -> None:
@@ -61,11 +61,13 @@ def test_products_without_a_break(name: str, backend: str) -> None:
 FEW = ("coo", "ragged bsr", "dcsr")
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("layout", [*FEW, *(pytest.param(x, marks=pytest.mark.slow) for x in LAYOUTS if x not in FEW)])
 def test_every_layout(layout: str) -> None:
     check(PRODUCTS["operator"], layout, "aot_eager")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("layout", ["batched csr", "csf"])
 def test_stacks(layout: str) -> None:
     t = make(*STACKS[layout]).tensor.detach()
@@ -73,6 +75,7 @@ def test_stacks(layout: str) -> None:
     torch.testing.assert_close(compiled(lambda a, b: a @ b)(t, x), t @ x)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 4, 3), (0, 3)])
 def test_layers_take_columns(shape: tuple[int, ...]) -> None:
     """The transposition of rows is torch's own, which its compiler fuses; copies inside the operator it cannot."""
@@ -101,6 +104,7 @@ def test_the_side_is_known() -> None:
     torch.testing.assert_close(compiled(lambda b: t @ b)(x), t.to_dense() @ x)
 
 
+@pytest.mark.ci
 def test_a_format_has_its_graph() -> None:
     """Transposes have the same buffers; other values and structures of one format share a graph."""
     graphs = []
@@ -119,7 +123,7 @@ def test_a_format_has_its_graph() -> None:
     assert len(graphs) <= 8
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("layout", ["csr", "coo", "dcsr", "bsr(2, 2)"])
 def test_another_number_of_elements_is_no_other_graph(layout: str, backend: str) -> None:
@@ -164,6 +168,7 @@ def test_second_derivatives() -> None:
     assert torch.autograd.gradgradcheck(function, inputs, fast_mode=True)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_layers(backend: str) -> None:
     """A network of both layers, one step of training."""
@@ -189,6 +194,7 @@ def test_layers(backend: str) -> None:
     torch.testing.assert_close(*results)
 
 
+@pytest.mark.ci
 def test_sparse_features() -> None:
     """Another number of elements is not another graph."""
     torch.manual_seed(0)
@@ -253,6 +259,7 @@ ALL = [pytest.param(name, marks=[] if k % 6 == 0 else pytest.mark.slow) for k, n
 FORMATS = ("csr", "coo", "bsr(2, 2)", "coo(nonunique, unordered)", "bitmap", "dense")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ALL)
 def test_calls_without_a_break(name: str) -> None:
     check_calls(name, "csr", "aot_eager")
@@ -289,6 +296,7 @@ MASKED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("layout", ["dense", pytest.param("csr", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["reductions", *(pytest.param(n, marks=pytest.mark.slow) for n in list(MASKED)[1:])])
@@ -306,6 +314,7 @@ def test_masked_functions_of_torch_tensors_are_in_the_graph() -> None:
     assert sums(DENSE).equal(torch.masked.sum(DENSE, 1, mask=DENSE > 0.5))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_sparse_inputs_of_layers(backend: str) -> None:
     """SparseLinear of a sparse x, a module that has Tensors, and results that go in again."""

@@ -50,7 +50,7 @@ IN_PLACE = {
 }
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(56)
 @pytest.mark.parametrize("end", ["to_dense", "sum", "@"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_in_place_forms_are_recorded(format: str, end: str) -> None:
@@ -192,6 +192,7 @@ CONVERTED = {
 }
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", CONVERTED)
 def test_what_a_result_does_not_store_has_its_gradient(name: str) -> None:
     mine, theirs = CONVERTED[name]

@@ -64,6 +64,7 @@ def test_singular_values_and_vectors() -> None:
     assert ow.linalg.svds(A, k=1, return_singular_vectors="u")[2] is None
 
 
+@pytest.mark.ci
 def test_forward_mode_and_second_derivatives() -> None:
     def of_eigenpairs(a: Any) -> Any:
         w, v = ow.linalg.eigsh((a + a.T) * 0.5, k=2, which="LA", v0=np.ones(6))

@@ -94,7 +94,7 @@ def test_batches(workers: int) -> None:
     assert masked.get_mask().to_dense().equal(torch.stack([k < DENSE for k in range(3)]))
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(14)
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "ragged bsr"])
 @pytest.mark.parametrize("columns", [0, 2])
 def test_solutions(layout: str, columns: int) -> None:

@@ -40,7 +40,7 @@ def symmetric(t: Any, values: Any) -> Any:
     return (values + values[torch.from_numpy(order.copy())].conj()) / 2
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(70)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
@@ -61,6 +61,7 @@ def test_solutions(kind: str, dtype: Any, trans: str) -> None:
     assert torch.autograd.gradgradcheck(f, (values, b), fast_mode=True)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_determinants(kind: str) -> None:
     t = matrix(kind)
@@ -117,6 +118,7 @@ def test_factors_that_were_updated_since() -> None:
     torch.testing.assert_close(values.grad, y.grad)
 
 
+@pytest.mark.ci
 def test_the_gradient_of_a_large_determinant_is_the_selected_inverse() -> None:
     line = sp.diags_array([-np.ones(44), 4.0 * np.ones(45), -np.ones(44)], offsets=[-1, 0, 1])
     A = sp.csr_array(sp.kron(line, sp.eye_array(45)) + sp.kron(sp.eye_array(45), line))

@@ -108,6 +108,7 @@ def test_whole_numbers_and_halves() -> None:
     compare(torch.cov(t.to(torch.complex128)), torch.cov(whole.to(torch.complex128)), 1e-9)
 
 
+@pytest.mark.ci
 def test_operands_of_few_elements() -> None:
     one, row = torch.tensor(5.0), torch.tensor([[1.0, -2.0, 3.0]])
     for index in (torch.tensor(0), torch.tensor([0]), torch.tensor([0, 0, 0])):

@@ -44,6 +44,7 @@ def check(layout: str, function: Any, reference: Any) -> None:
     torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.ci
 @pytest.mark.thin(3)
 @pytest.mark.parametrize("layout", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in EVERY])
 def test_every_element_has_its_gradient(layout: str) -> None:
@@ -72,6 +73,7 @@ OTHERWISE = {"softmax", "log_softmax", "prune", "sparse_mask", "floor_divide"}
 """Functions in which unspecified elements play no part, or that depend on what is stored, or that torch has no gradient of."""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("layout", "step"), [("csr", 2), *(pytest.param(x, 1, marks=pytest.mark.slow) for x in ("csr", "ragged bsr"))]
 )

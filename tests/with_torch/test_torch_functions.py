@@ -89,7 +89,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("layout", SOME)
 def test_the_same_call(layout: str) -> None:
     for function in FUNCTIONS.values():
@@ -113,7 +113,7 @@ def test_stacks(layout: str) -> None:
         check(make(*STACKS[layout]), function, function)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_softmax_is_over_specified_elements(function: Callable[..., Any], dim: int) -> None:

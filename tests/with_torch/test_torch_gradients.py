@@ -24,14 +24,14 @@ def over(t: ow.Tensor, values: torch.Tensor) -> ow.Tensor:
     return t._from_storage(t._storage.with_values(values))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("layout", EVERY)
 def test_unary(layout: str) -> None:
     for mine, theirs in UNARY.values():
         check(make(*EVERY[layout]), mine, theirs)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("layout", EVERY)
 def test_binary(layout: str) -> None:
     for name, function in BINARY.items():
@@ -40,14 +40,14 @@ def test_binary(layout: str) -> None:
         check(make(*EVERY[layout]), function, function)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("layout", EVERY)
 def test_products(layout: str) -> None:
     for function in PRODUCTS.values():
         check(make(*EVERY[layout]), function, function)
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("layout", EVERY)
 def test_structural(layout: str) -> None:
     for name, (mine, theirs) in STRUCTURAL.items():
@@ -56,7 +56,7 @@ def test_structural(layout: str) -> None:
         check(make(*EVERY[layout]), mine, theirs)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("layout", EVERY)
 def test_reductions(layout: str) -> None:
     for mine, theirs in REDUCTIONS.values():
@@ -77,7 +77,7 @@ FAMILIES: dict[str, Any] = {
 }
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(21)
 @pytest.mark.parametrize("layout", ["csr", "uncoalesced coo", "ragged bsr"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_double_backward(layout: str, family: str) -> None:
@@ -130,7 +130,7 @@ def test_the_gradient_of_a_product_is_sampled_never_dense(monkeypatch: pytest.Mo
     assert max(sizes) <= max(2 * n, t.nse)
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(14)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64, torch.complex128])
 @pytest.mark.parametrize("layout", ["csr", "bsr", "coo"])
 def test_dtypes(layout: str, dtype: torch.dtype) -> None:
@@ -335,6 +335,7 @@ CONTRACTIONS = (
 )
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("spec", "dtype"), [("coo", torch.float64), ("dcsr", torch.complex128)])
 def test_contractions(spec: str, dtype: torch.dtype) -> None:
     """Of sparse operands: diagonals, sums of one operand alone, outer and batched products."""

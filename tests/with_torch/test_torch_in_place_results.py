@@ -25,7 +25,7 @@ CASES: dict[str, tuple[Callable[[Any, Any, Any], Any], Callable[[Any, Any, Any],
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("format", ["csr", "coo", "dcsr"])
 def test_recorded_results_are_changed_in_place(case: str, format: str) -> None:

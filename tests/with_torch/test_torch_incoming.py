@@ -60,7 +60,7 @@ TAKE: dict[str, Callable[[Any, Any], None]] = {
 }
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(28)
 @pytest.mark.parametrize("take", TAKE)
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_elements_are_matched_by_coordinates(leaf: str, take: str) -> None:
@@ -202,7 +202,7 @@ def test_full_gradients(take: str) -> None:
         assert torch.equal(t.grad.to_dense(), GIVEN), name
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("take", TAKE)
 @pytest.mark.parametrize("format", ["strided", "csr", "csc", "coo"])
 def test_masked_tensors(format: str, take: str) -> None:

@@ -75,7 +75,7 @@ def error(function: Callable[..., Any], buffers: tuple[Any, ...], **options: Any
     return None
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(119)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_refused_where_torch_refuses(kind: str, mutation: str) -> None:

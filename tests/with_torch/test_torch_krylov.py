@@ -33,7 +33,8 @@ def checked(f: Callable[..., Any], *inputs: torch.Tensor) -> None:
     assert torch.autograd.gradgradcheck(f, leaves, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.thin(11)
+@pytest.mark.ci
+@pytest.mark.thin(44)
 @pytest.mark.parametrize(
     ("name", "options"),
     [("gmres", {}), ("gmres", {"M": "ilu0"}), ("bicgstab", {}), ("cgs", {}), ("bicg", {}), ("qmr", {}), ("tfqmr", {}),
@@ -45,6 +46,7 @@ def test_square_systems(name: str, options: dict[str, Any], format: str) -> None
     checked(lambda v, b: getattr(linalg, name)(A.with_values(v), b, rtol=1e-13, **options)[0], A.values, B)
 
 
+@pytest.mark.slow
 def test_complex_systems_and_several_right_sides() -> None:
     A = ow.asarray(COMPLEX[0], format="csr")
     checked(lambda v, b: linalg.gmres(A.with_values(v), b, rtol=1e-13, M="jacobi")[0], A.values, COMPLEX[1])
@@ -57,6 +59,8 @@ def symmetrised(t: Any, values: torch.Tensor) -> Any:
     return (made + made.T) * 0.5
 
 
+@pytest.mark.ci
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("name", "m"), [("cg", None), ("cg", "ic0"), ("minres", None)])
 def test_symmetric_systems(name: str, m: str | None) -> None:
     S = ow.asarray(SYMMETRIC, format="csr")
@@ -90,7 +94,7 @@ SYSTEMS = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", ["lsqr", "lsmr"])
 @pytest.mark.parametrize("damp", [0.0, 0.7])
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -144,6 +148,7 @@ def test_what_has_no_gradient() -> None:
         linalg.lsmr(linalg.aslinearoperator(A), b)
 
 
+@pytest.mark.slow
 def test_eigenvalues_of_general_matrices() -> None:
     weights = random(N, 2)
 
@@ -169,6 +174,7 @@ def test_eigenvalues_of_general_matrices() -> None:
         linalg.eigs(A, k=2, M=ow.eye(N))
 
 
+@pytest.mark.ci
 def test_lobpcg() -> None:
     S = ow.asarray(SYMMETRIC + torch.diag(torch.arange(N) * 1.0), format="csr")
     start, weights = np.random.default_rng(0).standard_normal((N, 1)), random(N, 1)

@@ -12,7 +12,8 @@ from openwork import linalg
 from openwork.errors import UnsupportedError
 
 
-@pytest.mark.thin(13)
+@pytest.mark.ci
+@pytest.mark.thin(39)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
 @pytest.mark.parametrize("shape", [(4, 2), (2, 4), (3, 3)])

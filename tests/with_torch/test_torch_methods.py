@@ -107,6 +107,7 @@ def test_copies_and_files(layout: str) -> None:
         compare(plain(found.detach()), plain(t.detach()))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     "call",
     [

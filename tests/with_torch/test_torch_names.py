@@ -28,6 +28,7 @@ PARTS = 4
 """In how many parts the names are tried."""
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore:index_reduce.. is in beta:UserWarning")
 @pytest.mark.parametrize(
     ("format", "part"),
@@ -101,7 +102,7 @@ def test_attributes_by_the_values() -> None:
 D = torch.tensor([[1.0, 0.0, 2.5], [0.0, 3.0, 0.0]], dtype=torch.float64)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("format", ["csr", "coo", "bsr(2, 2)", "dense"])
 def test_where_of_a_tensor_is_torchs_method(format: str) -> None:
     """`t.where(condition, other)` is `torch.where(condition, t, other)`."""

@@ -46,6 +46,7 @@ def attempt(name: str, args: tuple[Any, ...], **options: Any) -> Any:
         return None
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("layout", "step"),
     [

@@ -78,6 +78,7 @@ def test_values_in_every_dtype(dtype: torch.dtype) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_some_cells() -> None:
     """Every 64th operation on one layout, another one for each."""
     kinds = list(LAYOUTS)
@@ -88,6 +89,7 @@ def test_some_cells() -> None:
             assert set(wrong) <= (set() if listed is None else listed.layouts(stage, set(found))), (name, wrong)
 
 
+@pytest.mark.ci
 def test_a_wrong_result_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness itself: an operation that is wrong, one whose gradient is, and one that crashes."""
     from openwork.torch.functions import call as functions

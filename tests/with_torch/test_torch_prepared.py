@@ -24,7 +24,7 @@ def matrix(format: str, scale: float = 1.0) -> tuple[Any, Any]:
     return ours, theirs
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr(2, 2)", "ell(8)", "bitmap"])
 @pytest.mark.parametrize("columns", [None, 1, 3])
 @pytest.mark.parametrize("left", [True, False])
@@ -107,7 +107,7 @@ MERGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(119)
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "csf", "bitmap", "bsr(2, 2)", "ell(8)"])
 @pytest.mark.parametrize("name", MERGES)
 def test_merges(name: str, format: str) -> None:
@@ -172,6 +172,7 @@ def test_duplicates_of_coo() -> None:
         torch.testing.assert_close((t + t.coalesce()).to_dense(), dense * 2)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("text", ["ij,j->i", "ij,i->j", "ij,jk->ki", "ij,jk->ik"])
 def test_einsum(text: str) -> None:
     for step in range(4):
@@ -216,6 +217,7 @@ def test_products_of_other_fill_values_and_types() -> None:
             assert torch.equal((one * other).to_dense(), x * other.to_dense())
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("n", [20, 300])
 def test_parameters_are_prepared_as_tensors_are(n: int) -> None:
     """Of any size: 300 rows of 240 columns are more elements than what is short."""

@@ -58,6 +58,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.filterwarnings("ignore:size_average")
 @pytest.mark.parametrize("layout", ["csr", "coo"])
@@ -128,6 +129,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("message", REFUSED)
 def test_refused(message: str) -> None:
     check_raised(REFUSED[message], message)

@@ -54,7 +54,7 @@ def dense_of(t: Any) -> Any:
     return t.to_dense() if isinstance(t, ow.Tensor) else t
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(77)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("name", CALLS)
@@ -103,6 +103,7 @@ def test_products_of_huge_extents() -> None:
         assert (first.tolist(), second.tolist()) == ([3.0, 30.0], [21.0, 0.0])
 
 
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("index", [torch.int32, torch.int64])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex128])
 @pytest.mark.parametrize("size", [(4, 5, 6), (40, 300, 1), (300, 90, 120), (1, 1, 1), (3, 0, 4)])
@@ -161,6 +162,7 @@ def test_factors_that_are_not_finite(name: str, value: float) -> None:
         torch.testing.assert_close(dense_of(ours(a, b)), theirs(dense_of(a), dense_of(b), None), equal_nan=True)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["a + b", "a * b", "a @ b", "a * 2", "softmax", "row sums", "means"])
 def test_transforms_and_tangents(name: str) -> None:
     """After calls that keep something: transforms and tangents see values of their own."""

@@ -46,7 +46,7 @@ def stored(t: Any, dense: Any) -> Any:
     return out[1:]
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(18)
 @pytest.mark.parametrize("formats", [("csr", "coo"), ("csc", "csr")], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("fills", [(0.0, 0.0), (1.0, 2.0)], ids=str)
@@ -87,6 +87,7 @@ def test_nothing_stored_and_gradients_that_are_views() -> None:
 MIXED = [(torch.float16, torch.float16), (torch.float32, torch.float64), (torch.int64, torch.float32), (torch.complex64, torch.float64)]  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dtypes", MIXED, ids=str)
 def test_dtypes_without_a_launch(dtypes: tuple[Any, Any]) -> None:
     a, b = (ow.asarray(torch.tensor(z).mul(4).to(d), format="csr") for z, d in zip((X, Y), dtypes, strict=True))
@@ -158,7 +159,7 @@ def test_a_value_at_several_elements_has_the_sum_of_their_gradients() -> None:
             torch.testing.assert_close(g, stored(t, w))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex128, torch.int32], ids=str)
 @pytest.mark.parametrize("inner", [1, 3])
 @pytest.mark.parametrize("format", ["csr", "csc", "bsr(1, 2)"])

@@ -97,6 +97,7 @@ def _dtype_of(function: Any, *operands: Any) -> Any:
     return None if dtype is torch.complex32 else dtype
 
 
+@pytest.mark.thin(3)
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
 @pytest.mark.parametrize("name", ["result_type", "add", "pow"])
 def test_operands_of_rank_0_promote_as_torch_does(name: str) -> None:

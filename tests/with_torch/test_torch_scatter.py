@@ -52,6 +52,7 @@ def dense(x: Any) -> Any:
     return x.to_dense() if isinstance(x, ow.Tensor) else x
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("spec", FORMATS)
 def test_reduced_into_elements(spec: str) -> None:
     stored = ow.asarray(BASE, format=spec)

@@ -10,7 +10,7 @@ import openwork as ow
 SMALL = (torch.bool, torch.int8, torch.uint8, torch.int16, torch.int32, torch.float16, torch.bfloat16, torch.float32)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("dtype", SMALL)
 def test_as_torch(dtype: torch.dtype) -> None:
     values = torch.tensor([100, 100, 3, 90], dtype=torch.int32).to(dtype)

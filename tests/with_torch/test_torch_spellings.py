@@ -56,6 +56,7 @@ def given(args: tuple[Any, ...], format: str, **how: Any) -> tuple[Any, ...]:
     return tuple(ow.asarray(x.contiguous(), format=format, **how) if isinstance(x, torch.Tensor) else x for x in args)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_methods_are_torchs_functions(step: int) -> None:
     """`t.f(args)` is `torch.f(t, args)`, and both are torch's of the dense tensor, for every name and argument list."""
@@ -139,6 +140,7 @@ def gradient(result: Any, leaf: torch.Tensor) -> torch.Tensor | None:
     return torch.autograd.grad(total, leaf, allow_unused=True)[0]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_dense_gradients_survive_every_method(step: int) -> None:
     """A method of a tensor with `grad="dense"` gives the gradients that torch's function of it gives, at every element."""
@@ -274,6 +276,7 @@ def test_numpys_functions_by_place_and_by_name() -> None:
             np.testing.assert_allclose(ow.asarray(got).to_numpy(), want, err_msg=function.__name__)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_torchs_functions_of_numpy_buffers(step: int) -> None:
     """One rule: results are over torch buffers, as of the torch tensor of the same memory; masked ones too."""

@@ -107,6 +107,7 @@ def by_torch(function: Any, args: tuple[Any, ...]) -> Any:
     return ow.matmul(*args[::-1]) if function is torch.Tensor.__rmatmul__ else function(*args)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("knows_left_operand", [True, False])
 def test_products(knows_left_operand: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traced, "knows_left_operand", knows_left_operand)
@@ -174,6 +175,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.ci
 def test_calls() -> None:
     for name, args, kwargs in CALLS:
         want = plain(name)(*args, **kwargs)
@@ -255,6 +257,7 @@ def heads(*shape: int) -> torch.Tensor:
     return torch.sin(torch.arange(float(np.prod(shape)), dtype=torch.float64)).reshape(shape)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("mask", "lead"),
     [(A, (1,)), (A, (2, 3)), (STACK, (2,)), (sparse(DENSE, "bsr(2, 3)"), (3,)), (sparse(DENSE, "coo"), (0,))],

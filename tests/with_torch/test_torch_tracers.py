@@ -77,6 +77,7 @@ def in_mode(mode: Any, function: Callable[[], Any]) -> Any:
         return function()
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", TAKING)
 def test_operands_without_memory_are_refused(name: str) -> None:
     TAKING[name](torch.ones(3, 3))
@@ -106,7 +107,7 @@ def test_fake_tensors_are_made_of_no_tensor(name: str) -> None:
         torch.testing.assert_close(a, b)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(15)
 @pytest.mark.parametrize("tracing_mode", ["real", "fake", "symbolic"])
 @pytest.mark.parametrize("pre_dispatch", [False, True])
 @pytest.mark.parametrize("name", [n for n in TAKING if n not in ("gmres", "x += A")])
@@ -162,6 +163,7 @@ def test_values_of_inference_mode_are_shared() -> None:
     assert np.array_equal(t.to_numpy(), 2 * np.eye(3))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.filterwarnings("ignore")  # torch.jit's own
 @pytest.mark.parametrize("name", [n for n in TAKING if n not in ("SparseLinear", "x += A", "asarray, dense")])
 def test_what_torch_jit_traces_is_refused(name: str) -> None:
@@ -173,6 +175,7 @@ def test_what_torch_jit_traces_is_refused(name: str) -> None:
         torch.jit.trace(lambda x: dense(TAKING[name](x)), x, check_trace=False)
 
 
+@pytest.mark.slow
 def test_pruned_networks_are_traced_in_a_fresh_process() -> None:
     program = """
 import torch

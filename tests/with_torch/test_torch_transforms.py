@@ -79,7 +79,7 @@ def more_of_values(name: str, t: ow.Tensor) -> Callable[[torch.Tensor], torch.Te
     return lambda values: plain(MORE[name](t._from_storage(t._storage.with_values(values))))
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(391)
 @pytest.mark.parametrize("name", MORE)
 @pytest.mark.parametrize("layout", ["csr", pytest.param("ragged bsr", marks=pytest.mark.slow)])
 def test_transforms_of_torch_func(name: str, layout: str) -> None:
