@@ -16,7 +16,7 @@ from ..format import format as parse
 from ..format.expression import Dim
 from ..format.format import Format
 from ..runtime.conversion.convert import convert
-from ..runtime.conversion.remap import Program, canonical, on_host, remap
+from ..runtime.conversion.remap import IndexMap, canonical, on_host, remap
 from ..runtime.formats import promises_less, resolve_format
 from ..runtime.gradient_hook import differentiable
 from ..runtime.moves import Moved, moved
@@ -152,28 +152,28 @@ def remap_one(
     t: Tensor,
     shape: Sequence[int],
     operation: str,
-    write: Callable[[Program], None],
+    write: Callable[[IndexMap], None],
     host: Callable[[np.ndarray[Any, Any]], Any],
     format: Any = None,
 ) -> Tensor:
-    """A Tensor -> one of another shape, by the remap that `write` puts in a program, or `host` for a dense format."""
+    """A Tensor -> one of another shape, by the index map that `write` fills in, or `host` for a dense format."""
     extents, s = tuple(int(n) for n in shape), t._storage
     if t.format.is_dense or type(t) is not Tensor or not extents:
         return _remap_one(t, extents, operation, write, host, format)
-    program = Program()
-    write(program)
-    if not (program.arrays or program.reads_values):
-        statement = (operation, extents, format, program.remap, *program.words.values())
-        little = moved((s,), statement, lambda: _moved(s, program, extents, format))
+    index_map = IndexMap()
+    write(index_map)
+    if not (index_map.arrays or index_map.reads_values):
+        statement = (operation, extents, format, index_map.remap, *index_map.words.values())
+        little = moved((s,), statement, lambda: _moved(s, index_map, extents, format))
         if little is not None:
             return Tensor._from_storage(little)
     return _remap_one(t, extents, operation, write, host, format)
 
 
-def _moved(s: Storage, program: Program, shape: tuple[int, ...], format: Any) -> Moved | None:
+def _moved(s: Storage, index_map: IndexMap, shape: tuple[int, ...], format: Any) -> Moved | None:
     """A remap as a move."""
     target = little_format(s.format, shape, format)
-    return None if target is None else Moved((program,), shape, target)
+    return None if target is None else Moved((index_map,), shape, target)
 
 
 @differentiable(lambda t, *_: (t.values,))
@@ -181,16 +181,16 @@ def _remap_one(
     t: Tensor,
     extents: tuple[int, ...],
     operation: str,
-    write: Callable[[Program], None],
+    write: Callable[[IndexMap], None],
     host: Callable[[np.ndarray[Any, Any]], Any],
     format: Any,
 ) -> Tensor:
     if t.format.is_dense:
         out = from_dense_array(host(dense_array(t)), t)
         return out if format is None else out.asformat(format)
-    program = Program()
-    write(program)
+    index_map = IndexMap()
+    write(index_map)
     if not extents:
-        program.coordinates = ["0"]
-        return sum_at_origin(remap([(t._storage, program)], (1,), operation))
-    return to_result_format(remap([(t._storage, program)], extents, operation), t.format, format)
+        index_map.coordinates = ["0"]
+        return sum_at_origin(remap([(t._storage, index_map)], (1,), operation))
+    return to_result_format(remap([(t._storage, index_map)], extents, operation), t.format, format)

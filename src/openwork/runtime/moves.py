@@ -2,7 +2,7 @@
 
     A[:, 3:9], ow.tril(A), A.asformat("csc"), ow.vstack([A, B])
 
-The statement is B[f(i)] = A[i], its map a `Program`. Its `Move` is a plan by types: one kernel walks operands, tests
+The statement is B[f(i)] = A[i], its map an `IndexMap`. Its `Move` is a plan by types: one kernel walks operands, tests
 and moves each element, sorts what does not come in order, and appends it to the levels of the result. `ShapedMove` adds
 what shapes say, so that a tensor that was never met needs a look-up and a launch. More data goes in stages, which use
 all threads and allocate what they have counted: `conversion.remap`, `conversion.convert`.
@@ -37,7 +37,7 @@ from ..storage.storage import LARGEST, Storage
 from ..storage.structure import Structure
 from . import trace
 from .conversion.conversion_kernels import buffer_names
-from .conversion.remap import Program, index_scalar, order_of
+from .conversion.remap import IndexMap, index_scalar, order_of
 from .gradient_hook import tracked
 from .launch import OneLaunch
 from .operand_type import operand_of
@@ -53,17 +53,17 @@ DIGIT = tuning.MOVES_DIGIT
 class Moved(NamedTuple):
     """What a statement says beside its operands: the map of each one's coordinates, and what comes out."""
 
-    programs: Sequence[Program]
+    index_maps: Sequence[IndexMap]
     shape: tuple[int, ...]
     format: Format
 
 
-def identity(ndim: int) -> Program:
+def identity(ndim: int) -> IndexMap:
     """The map that leaves coordinates as they are: of a conversion."""
-    program = Program(natural=True)
+    index_map = IndexMap(natural=True)
     for d in range(ndim):
-        program.keep(d)
-    return program
+        index_map.keep(d)
+    return index_map
 
 
 def moved(
@@ -126,12 +126,12 @@ def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove |
     """The move for operands of these types and shapes; False where one launch is not the way."""
     if statement is None:
         return False
-    programs, shape, target = statement
+    index_maps, shape, target = statement
     if any(0 in s.shape for s in storages) or 0 in shape or max((0, *shape)) > LARGEST:
         return False
     spans = target.level_intervals(shape)
     index = index_scalar(storages, (*shape, max((max(-lo, hi) for lo, hi in spans), default=0)), LITTLE)
-    key = (target, index, *[(s.signature, p.kind, p.most is None) for s, p in zip(storages, programs, strict=True)])
+    key = (target, index, *[(s.signature, p.kind, p.most is None) for s, p in zip(storages, index_maps, strict=True)])
     plan = _plans.get(key)
     if plan is None:
         plan = _plans.keep(key, _plan(storages, statement, index))
@@ -142,23 +142,23 @@ def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove |
 
 def _plan(storages: Sequence[Storage], statement: Moved, index: str) -> Move | Literal[False]:
     """The plan for operands of these types; False where one launch is not the way."""
-    programs, _, target = statement
+    index_maps, _, target = statement
     first = storages[0]
     if not holds_whole(target) or any(s.format.batch_ndim or s.device != "cpu" for s in storages):
         return False
     if any(
-        p.most is None or (s.format.is_dense and not p.reads_values) for s, p in zip(storages, programs, strict=True)
+        p.most is None or (s.format.is_dense and not p.reads_values) for s, p in zip(storages, index_maps, strict=True)
     ):
         return False
     if first.library == "torch" and first.scalar == "bf16":
         return False
-    injective = all(p.injective for p in programs)
+    injective = all(p.injective for p in index_maps)
     distinct = injective and all(is_unique(s.format) for s in storages)
     adds = target.is_unique and not distinct
     if adds and (not injective or len(storages) > 1 or first.scalar in _NOT_ADDED):
         return False
-    sorted_by = _sorted_levels(storages, programs, target)
-    executable = _executable(storages, programs, target, index, sorted_by, adds)
+    sorted_by = _sorted_levels(storages, index_maps, target)
+    executable = _executable(storages, index_maps, target, index, sorted_by, adds)
     parts = tuple([(tuple(run.levels), run.kind is Kind.CHAIN) for run in runs(target)])
     buffers = [
         (k, part == "pos", level)
@@ -169,7 +169,7 @@ def _plan(storages: Sequence[Storage], statement: Moved, index: str) -> Move | L
     ]
     names = [f"a{k}{name[1:]}" for k, s in enumerate(storages) for name in buffer_names(s)[:-1]]
     names += [f"a{k}_vals" for k in range(len(storages))]
-    names += [f"a{k}_{name}" for k, p in enumerate(programs) for name, _ in p.buffers]
+    names += [f"a{k}_{name}" for k, p in enumerate(index_maps) for name, _ in p.buffers]
     chains = [levels for levels, is_chain in parts if is_chain]
     names += [f"b_pos{levels[0]}" for levels in chains]
     names += [*(f"b_crd{at}" for levels in chains for at in levels), "b_vals", "sizes", "room"]
@@ -187,21 +187,21 @@ def _bits(spans: Sequence[tuple[int, int]]) -> list[int]:
     return [max(hi - lo - 1, 0).bit_length() for lo, hi in spans]
 
 
-def _sorted_levels(storages: Sequence[Storage], programs: Sequence[Program], target: Format) -> int:
+def _sorted_levels(storages: Sequence[Storage], index_maps: Sequence[IndexMap], target: Format) -> int:
     """The number of levels to sort by: none where the walk is in the target's order."""
     needed = [level.expression for level in target.levels]
     if len(storages) > 1:
         return len(needed)
-    order = [Dim(r) for r in order_of(storages[0].format, programs[0])]
+    order = [Dim(r) for r in order_of(storages[0].format, index_maps[0])]
     return next(k for k in range(len(needed) + 1) if follows(order, needed[k:], needed[:k]))
 
 
 def _executable(
-    storages: Sequence[Storage], programs: Sequence[Program], target: Format, index: str, sorted_by: int, adds: bool
+    storages: Sequence[Storage], index_maps: Sequence[IndexMap], target: Format, index: str, sorted_by: int, adds: bool
 ) -> Executable:  # fmt: skip
     """The kernel, from disk or new. adds : whether elements of equal coordinates are added"""
     sources = [operand_of(s) for s in storages]
-    maps = [p.remap for p in programs]
+    maps = [p.remap for p in index_maps]
     about = " | ".join(
         f"{a.format.identity} {a.pos} {a.crd} {a.ragged} {a.scalar} {m} {m.buffers}"  # type: ignore[union-attr]
         for a, m in zip(sources, maps, strict=True)
@@ -262,7 +262,7 @@ def _words(
 ) -> dict[str, int]:
     """The kernel's parameters that follow from shapes and from the numbers of the maps."""
     words: dict[str, int] = {f"n{d}": n for d, n in enumerate(statement.shape)}
-    for k, (s, p) in enumerate(zip(storages, statement.programs, strict=True)):
+    for k, (s, p) in enumerate(zip(storages, statement.index_maps, strict=True)):
         for d, n in enumerate(s.shape):
             words[f"a{k}_m{d}"] = n
         for name in p.scalars:
@@ -287,13 +287,13 @@ class ShapedMove:
     def __init__(
         self, plan: Move, storages: Sequence[Storage], statement: Moved, spans: Sequence[tuple[int, int]]
     ) -> None:
-        programs, shape, self._format = statement
+        index_maps, shape, self._format = statement
         first, index = storages[0], plan.index
         self._shape = shape
         self._largest = largest = math.prod(shape) if plan.distinct else LITTLE
         self._scalar = first.scalar
-        self._most = [p.most or 1 for p in programs]
-        self._fixed = [array for p in programs for array in p.arrays]
+        self._most = [p.most or 1 for p in index_maps]
+        self._fixed = [array for p in index_maps for array in p.arrays]
         self._sizes, self._nlevels = len(plan.runs), len(spans)
         self._layout: list[tuple[int, tuple[int, ...], bool]] = []
         """of each chain: its run, its levels, whether it is below located levels or the first"""

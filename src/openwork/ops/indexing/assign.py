@@ -17,7 +17,7 @@ from ...format import format as parse
 from ...interop.constructors import assemble
 from ...interop.sources import asarray
 from ...runtime.conversion.convert import convert
-from ...runtime.conversion.remap import Program, coordinates_format, remap
+from ...runtime.conversion.remap import IndexMap, coordinates_format, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import is_rows, join_outer, outer_dim, take_outer
 from ...runtime.overrides import answering
@@ -122,7 +122,7 @@ def assign(t: Tensor, key: Any, values: Any) -> Tensor:
         return Tensor._from_storage(replaced)
     return to_result_format(
         remap(
-            [(t._storage, _complement_program(t._storage, selection)), *_put_parts(t, selection, operand, True)],
+            [(t._storage, _complement_map(t._storage, selection)), *_put_parts(t, selection, operand, True)],
             t.shape,
             "setting elements",
         ),
@@ -167,10 +167,10 @@ def combine(t: Tensor, key: Any, values: Any, op: str | np.ufunc) -> Tensor:
     if 0 in selection.shape:
         return t.clone()
     if ufunc is np.add and operand is not None and not t.fill_value:
-        program = Program()
+        index_map = IndexMap()
         for d in range(t.ndim):
-            program.keep(d)
-        parts = [(t._storage, program), *_put_parts(t, selection, operand, False)]
+            index_map.keep(d)
+        parts = [(t._storage, index_map), *_put_parts(t, selection, operand, False)]
         parts[-1][1].injective = False
         return to_result_format(_with_duplicates(remap(parts, t.shape, "adding to elements")), t.format)
     return _combine_by_elements(t, selection, operand, ufunc)
@@ -318,26 +318,26 @@ def _elements_to_store(v: Tensor, fill: Any, limit: int) -> Storage | None:
     )
 
 
-def _complement_program(s: Storage, selection: Selection) -> Program:
-    """The program that keeps the stored elements that the selection does not name."""
-    program = Program()
-    tests = [f"x{d} == {program.number(k)}" for d, k in selection.integers.items()]
+def _complement_map(s: Storage, selection: Selection) -> IndexMap:
+    """The index map that keeps the stored elements that the selection does not name."""
+    index_map = IndexMap()
+    tests = [f"x{d} == {index_map.number(k)}" for d, k in selection.integers.items()]
     for d, span in selection.spans.items():
         if span.covers(s.shape[d]):
             continue
-        start, count = program.number(span.start), program.number(span.count)
+        start, count = index_map.number(span.start), index_map.number(span.count)
         distance = f"x{d} - {start}" if span.step > 0 else f"{start} - x{d}"
         if abs(span.step) == 1:
             tests += [f"{distance} >= 0", f"{distance} < {count}"]
         else:
-            step = program.number(abs(span.step))
+            step = index_map.number(abs(span.step))
             tests += [f"{distance} >= 0", f"({distance}) // {step} < {count}", f"({distance}) % {step} == 0"]
     for group in selection.groups:
-        tests.append(f"{test_member(program, group.arrays, s.shape, length(s.values))} == 1")
-    program.test(f"not ({' and '.join(tests)})" if tests else "False")
+        tests.append(f"{test_member(index_map, group.arrays, s.shape, length(s.values))} == 1")
+    index_map.test(f"not ({' and '.join(tests)})" if tests else "False")
     for d in range(len(s.shape)):
-        program.keep(d)
-    return program
+        index_map.keep(d)
+    return index_map
 
 
 def _with_rows(t: Tensor, selection: Selection, v: Tensor) -> Storage | None:
@@ -379,57 +379,59 @@ def _with_widths(s: Storage, like: Storage) -> Storage:
     return Storage(s.shape, s.format, s.scalar, s.fill_value, all_pos, all_crd, s.values)
 
 
-def _put_parts(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[Storage, Program]]:
+def _put_parts(t: Tensor, selection: Selection, v: Tensor, last: bool) -> list[tuple[Storage, IndexMap]]:
     """The remap of `v` to the selection's coordinates; `last`: of a place named several times the last one only."""
     source = _elements_to_store(v, t.fill_value, t.nse + v.nse + ROOM)
     if source is None:
-        return [(t._storage, _empty_program(t.ndim))]
-    program = Program()
+        return [(t._storage, _empty_map(t.ndim))]
+    index_map = IndexMap()
     new_dims = len(selection.shape) - v.ndim
     copies = 1
     result_crd: list[str] = []
     for r, n in enumerate(selection.shape):
         if r < new_dims or (v.shape[r - new_dims] == 1 and n != 1):
-            result_crd.append(program.loop("0", program.number(n)) if n != 1 else "0")
+            result_crd.append(index_map.loop("0", index_map.number(n)) if n != 1 else "0")
             copies *= n
         else:
             result_crd.append(f"x{r - new_dims}")
-    program.copies = program.most = copies
-    crd = {d: program.number(k) for d, k in selection.integers.items()}
+    index_map.copies = index_map.most = copies
+    crd = {d: index_map.number(k) for d, k in selection.integers.items()}
     for r, axis in enumerate(selection.axes):
         if axis.dim is not None:
             span = selection.spans[axis.dim]
             sign = "+" if span.step > 0 else "-"
-            step = f"{result_crd[r]}" if abs(span.step) == 1 else f"{result_crd[r]} * {program.number(abs(span.step))}"
-            crd[axis.dim] = step if (span.start, sign) == (0, "+") else f"{program.number(span.start)} {sign} {step}"
+            step = (
+                f"{result_crd[r]}" if abs(span.step) == 1 else f"{result_crd[r]} * {index_map.number(abs(span.step))}"
+            )
+            crd[axis.dim] = step if (span.start, sign) == (0, "+") else f"{index_map.number(span.start)} {sign} {step}"
     axis_of_array = {axis.array: r for r, axis in enumerate(selection.axes) if axis.array is not None}
     for group in selection.groups:
-        crd |= _put_group(program, group, [result_crd[axis_of_array[k]] for k in group.axes], t.shape, last)
-    program.coordinates = [crd[d] for d in range(t.ndim)]
-    return [(source, program)]
+        crd |= _put_group(index_map, group, [result_crd[axis_of_array[k]] for k in group.axes], t.shape, last)
+    index_map.coordinates = [crd[d] for d in range(t.ndim)]
+    return [(source, index_map)]
 
 
 def _put_group(
-    program: Program, group: Group, axis_crd: list[str], shape: tuple[int, ...], last: bool
+    index_map: IndexMap, group: Group, axis_crd: list[str], shape: tuple[int, ...], last: bool
 ) -> dict[int, str]:
     """The coordinates that a group of index arrays names at `axis_crd`; with `last` unless a later place is equal."""
     text = "0"
     for c, extent in zip(axis_crd, group.shape, strict=True):
-        text = c if text == "0" else f"({text}) * {program.number(extent)} + {c}"
-    place = program.bind(text, "place")
+        text = c if text == "0" else f"({text}) * {index_map.number(extent)} + {c}"
+    place = index_map.bind(text, "place")
     if last:
         sorted_keys, order = sorted_places(keys_of(group.arrays, shape))
         is_last = np.append(sorted_keys[1:] != sorted_keys[:-1], True)
         if not is_last.all():
             keeps = np.zeros(len(order), np.bool_)
             keeps[order[is_last]] = True
-            program.test(f"{program.array(keeps)}[{place}]")
-    return {d: f"{program.array(array)}[{place}]" for d, array in group.arrays.items()}
+            index_map.test(f"{index_map.array(keeps)}[{place}]")
+    return {d: f"{index_map.array(array)}[{place}]" for d, array in group.arrays.items()}
 
 
-def _empty_program(ndim: int) -> Program:
-    program = Program()
-    program.test("False")
+def _empty_map(ndim: int) -> IndexMap:
+    index_map = IndexMap()
+    index_map.test("False")
     for d in range(ndim):
-        program.keep(d)
-    return program
+        index_map.keep(d)
+    return index_map

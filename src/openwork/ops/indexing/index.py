@@ -17,7 +17,7 @@ from ...format.format import Format, Level
 from ...runtime import trace
 from ...runtime.conversion.assembly import full
 from ...runtime.conversion.convert import convert
-from ...runtime.conversion.remap import NAMES, Program, remap
+from ...runtime.conversion.remap import NAMES, IndexMap, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import (
     FEW_ROWS,
@@ -102,12 +102,12 @@ def _moved_by_arrays(s: Storage, key: tuple[Any, ...]) -> Storage | None:
     format = little_format(s.format, selection.shape) if selection.has_arrays and selection.axes else None
     if format is None:
         return None
-    program = Program()
-    write_selection(program, selection, s)
-    words = tuple(program.words[name] for name in program.scalars)
-    order = (*program.rises.items(), "last", *program.rises_last.items())
-    statement = ("index arrays", program.remap, words, order, program.most, selection.shape)
-    return moved((s,), statement, lambda: Moved((program,), selection.shape, format), program.arrays)
+    index_map = IndexMap()
+    write_selection(index_map, selection, s)
+    words = tuple(index_map.words[name] for name in index_map.scalars)
+    order = (*index_map.rises.items(), "last", *index_map.rises_last.items())
+    statement = ("index arrays", index_map.remap, words, order, index_map.most, selection.shape)
+    return moved((s,), statement, lambda: Moved((index_map,), selection.shape, format), index_map.arrays)
 
 
 _ARRAYS = frozenset({list, np.ndarray})
@@ -127,9 +127,9 @@ def _moved(s: Storage, selection: Selection) -> Moved | None:
     format = little_format(s.format, selection.shape)
     if format is None:
         return None
-    program = Program()
-    write_selection(program, selection, s)
-    return Moved((program,), selection.shape, format)
+    index_map = IndexMap()
+    write_selection(index_map, selection, s)
+    return Moved((index_map,), selection.shape, format)
 
 
 def _with_one_value(s: Storage, selected: Tensor) -> Tensor:
@@ -349,12 +349,12 @@ def _remap_selection(storage: Storage, like: Format, selection: Selection) -> Te
     if joined is not None:
         return joined
     storage = _range_of_integer(storage, selection)
-    program = Program()
-    write_selection(program, selection, storage)
+    index_map = IndexMap()
+    write_selection(index_map, selection, storage)
     if not selection.shape:
-        program.coordinates, program.free = ["0"], [0]
-        return sum_at_origin(remap([(storage, program)], (1,), "indexing"))
-    return to_result_format(remap([(storage, program)], selection.shape, "indexing"), like)
+        index_map.coordinates, index_map.free = ["0"], [0]
+        return sum_at_origin(remap([(storage, index_map)], (1,), "indexing"))
+    return to_result_format(remap([(storage, index_map)], selection.shape, "indexing"), like)
 
 
 def _remap_ranges(storage: Storage, like: Format, selection: Selection) -> Tensor | None:
@@ -373,9 +373,9 @@ def _remap_ranges(storage: Storage, like: Format, selection: Selection) -> Tenso
             continue
         part = replace(selection, spans={**selection.spans, d: inside})
         part.shape = (*selection.shape[:r], inside.count, *selection.shape[r + 1 :])
-        program, source = Program(), slice_range(storage, first, last)
-        write_selection(program, part, source)
-        selected = remap([(source, program)], part.shape, "indexing").permute(order)
+        index_map, source = IndexMap(), slice_range(storage, first, last)
+        write_selection(index_map, part, source)
+        selected = remap([(source, index_map)], part.shape, "indexing").permute(order)
         parts.append(convert(selected, coo(ndim)).copied())
     joined = join_outer(parts)
     if joined is None:

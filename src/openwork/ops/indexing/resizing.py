@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...runtime.conversion.remap import Program
+from ...runtime.conversion.remap import IndexMap
 from ...tensor.tensor import Tensor
 from ..result_format import remap_one
 
@@ -16,12 +16,12 @@ __all__ = ["resize_structure"]
 def resize_structure(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A tensor -> one of other extents with its elements inside of them; added elements are the fill value."""
 
-    def write(program: Program) -> None:
+    def write(index_map: IndexMap) -> None:
         for d, (old, new) in enumerate(zip(t.shape, shape, strict=True)):
             if new < old:
-                program.test(f"x{d} < {program.number(new)}")
+                index_map.test(f"x{d} < {index_map.number(new)}")
         for d in range(t.ndim):
-            program.keep(d)
+            index_map.keep(d)
 
     def host(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         out = np.full(shape, t.fill_value, array.dtype)

@@ -13,7 +13,7 @@ from ...format import coo
 from ...reals import real
 from ...runtime.conversion.assembly import full
 from ...runtime.conversion.conversion_kernels import call
-from ...runtime.conversion.remap import Program, canonical, on_host, source_words
+from ...runtime.conversion.remap import IndexMap, canonical, on_host, source_words
 from ...runtime.gradient_hook import differentiable
 from ...runtime.operand_type import operand_of
 from ...runtime.operation import operation
@@ -146,15 +146,15 @@ def prune(x: Any, threshold: Any = 0, /) -> Tensor:
     bound = full(1, limit, distance - (1 << 64) * wraps, t.values)
     fill = full(1, scalar, t.fill_value, t.values)
 
-    def write(program: Program) -> None:
-        value, fill_text = "a_vals[leaf]", f"{program.array(fill)}[0]"
-        bound_text = f"{program.array(bound)}[0]"
+    def write(index_map: IndexMap) -> None:
+        value, fill_text = "a_vals[leaf]", f"{index_map.array(fill)}[0]"
+        bound_text = f"{index_map.array(bound)}[0]"
         if scalar == "bool":
-            program.test(f"{value} != {fill_text} and {bound_text} == False")
+            index_map.test(f"{value} != {fill_text} and {bound_text} == False")
         else:
-            program.test(f"not ({_near_test(scalar, value, fill_text, bound_text, wraps)})")
+            index_map.test(f"not ({_near_test(scalar, value, fill_text, bound_text, wraps)})")
         for d in range(t.ndim):
-            program.keep(d)
+            index_map.keep(d)
 
     return remap_one(t, t.shape, "prune", write, lambda a: a)
 

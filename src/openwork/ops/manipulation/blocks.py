@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import ShapeError, UnsupportedError
 from ...format.format import Format
 from ...late import late
-from ...runtime.conversion.remap import Program, on_host, remap
+from ...runtime.conversion.remap import IndexMap, on_host, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.operation import operation
 from ...runtime.promote import promote
@@ -200,18 +200,18 @@ def _place_blocks(
     storages = [t._storage for t in tensors]
     torch = any(s.library == "torch" for s in storages)
     scalar = promote(tuple(s.scalar for s in storages), "torch" if torch else "numpy")
-    parts: list[tuple[Storage, Program]] = []
+    parts: list[tuple[Storage, IndexMap]] = []
     for t, (row_start, column_start) in zip(tensors, starts, strict=True):
         s = _to_coo(t).astype(dtype_of(scalar, t.values), copy=False)._storage
         on_host(s, operation)
-        program = Program()
+        index_map = IndexMap()
         for d, start in enumerate((row_start, column_start)):
             if len(tensors) == 1:
-                program.keep(d)
+                index_map.keep(d)
             else:
-                program.rises[d] = d
-                program.coordinates.append(f"x{d} + {program.number(start)}")
-        parts.append((s, program))
+                index_map.rises[d] = d
+                index_map.coordinates.append(f"x{d} + {index_map.number(start)}")
+        parts.append((s, index_map))
     sparse = next((t.format for t in tensors if not t.format.is_dense), parts[0][0].format)
     return to_result_format(remap(parts, shape, operation), sparse, format)
 

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import ShapeError, UnsupportedError
 from ...format.format import Format
 from ...late import late
-from ...runtime.conversion.remap import Program, on_host, remap
+from ...runtime.conversion.remap import IndexMap, on_host, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import join_outer, outer_dim
 from ...runtime.moves import Moved, moved
@@ -110,9 +110,9 @@ def _joined(storages: Sequence[Storage], axis: int) -> Moved | None:
         return None
     starts = [*accumulate((s.shape[d] for s in storages), initial=0)]
     shape = (*first.shape[:d], starts[-1], *first.shape[d + 1 :])
-    programs = [_shift_program(ndim, d, start, len(storages) == 1) for start in starts[:-1]]
+    index_maps = [_shift_map(ndim, d, start, len(storages) == 1) for start in starts[:-1]]
     format = little_format(first.format, shape)
-    return None if format is None else Moved(programs, shape, format)
+    return None if format is None else Moved(index_maps, shape, format)
 
 
 def _beside(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
@@ -158,7 +158,7 @@ def _concat(tensors: list[Tensor], d: int, shape: tuple[int, ...], format: Any) 
             return Tensor._from_storage(joined)
     starts = accumulate((s.shape[d] for s in storages), initial=0)
     parts = [
-        (s, _shift_program(len(shape), d, start, len(tensors) == 1)) for s, start in zip(storages, starts, strict=False)
+        (s, _shift_map(len(shape), d, start, len(tensors) == 1)) for s, start in zip(storages, starts, strict=False)
     ]
     return to_result_format(remap(parts, shape, "concat"), sparse.format, format)
 
@@ -173,15 +173,15 @@ def _to_coo(t: Tensor, fill: Any) -> Tensor:
     return Tensor._from_storage(dense.with_values(dense.values, fill)).asformat("coo")
 
 
-def _shift_program(ndim: int, d: int, offset: int, single: bool) -> Program:
-    program = Program()
+def _shift_map(ndim: int, d: int, offset: int, single: bool) -> IndexMap:
+    index_map = IndexMap()
     for k in range(ndim):
         if k == d and not single:
-            program.rises[k] = k
-            program.coordinates.append(f"x{k} + {program.number(offset)}")
+            index_map.rises[k] = k
+            index_map.coordinates.append(f"x{k} + {index_map.number(offset)}")
         else:
-            program.keep(k)
-    return program
+            index_map.keep(k)
+    return index_map
 
 
 @joins(torch="stack(dim: axis = 0)", masked=late("masked.shaping", "stack"))

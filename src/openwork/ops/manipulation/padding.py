@@ -10,7 +10,7 @@ from ...errors import ShapeError, UnsupportedError
 from ...integers import integers
 from ...interop.sources import asarray
 from ...late import late
-from ...runtime.conversion.remap import Program
+from ...runtime.conversion.remap import IndexMap
 from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
@@ -115,13 +115,13 @@ def _pad_structure(t: Tensor, widths: list[tuple[int, int]]) -> Tensor:
     """The elements shifted by the first widths in the padded shape; the added ones are the fill value."""
     shape = tuple(n + before + after for n, (before, after) in zip(t.shape, widths, strict=True))
 
-    def write(program: Program) -> None:
+    def write(index_map: IndexMap) -> None:
         for d, (before, _) in enumerate(widths):
             if before:
-                program.rises[d] = d
-                program.coordinates.append(f"x{d} + {program.number(before)}")
+                index_map.rises[d] = d
+                index_map.coordinates.append(f"x{d} + {index_map.number(before)}")
             else:
-                program.keep(d)
+                index_map.keep(d)
 
     return remap_one(t, shape, "pad", write, lambda a: np.pad(a, widths, constant_values=t.fill_value))
 

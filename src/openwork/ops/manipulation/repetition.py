@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import DTypeError, ShapeError
 from ...integers import common_shape, extents, integers
 from ...interruptible import repeat as repeat_blocks
-from ...runtime.conversion.remap import Program
+from ...runtime.conversion.remap import IndexMap
 from ...runtime.operation import operation
 from ...storage.buffers import is_torch, length, to_numpy
 from ...tensor.tensor import Tensor
@@ -47,24 +47,24 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     if target_shape == t.shape:
         return t
 
-    def write(program: Program) -> None:
+    def write(index_map: IndexMap) -> None:
         loops: dict[int, str] = {}
         copies = 1
         for r, n in enumerate(target_shape):
             if n != 1 and (r < new_dims or t.shape[r - new_dims] == 1):
-                loops[r] = program.loop("0", program.number(n))
+                loops[r] = index_map.loop("0", index_map.number(n))
                 copies *= n
         for r in range(len(target_shape)):
             if r in loops:
-                program.loops.append(r)
-                program.coordinates.append(loops[r])
+                index_map.loops.append(r)
+                index_map.coordinates.append(loops[r])
             elif r < new_dims:
-                program.free.append(r)
-                program.coordinates.append("0")
+                index_map.free.append(r)
+                index_map.coordinates.append("0")
             else:
-                program.keep(r - new_dims)
-        program.fixed |= {r - new_dims for r in loops if r >= new_dims}
-        program.copies = program.most = copies
+                index_map.keep(r - new_dims)
+        index_map.fixed |= {r - new_dims for r in loops if r >= new_dims}
+        index_map.copies = index_map.most = copies
 
     return remap_one(t, target_shape, "broadcast_to", write, lambda a: np.broadcast_to(a, target_shape))
 
@@ -158,14 +158,14 @@ def _repeat_each(t: Tensor, count: int, d: int) -> Tensor:
     """`repeat` with one count for all, O(nse * count) whatever the extent."""
     shape = tuple(n * count if k == d else n for k, n in enumerate(t.shape))
 
-    def write(program: Program) -> None:
-        times = program.number(count)
+    def write(index_map: IndexMap) -> None:
+        times = index_map.number(count)
         for k in range(t.ndim):
             if k == d:
-                program.coordinates.append(f"x{d} * {times} + {program.loop('0', times)}")
+                index_map.coordinates.append(f"x{d} * {times} + {index_map.loop('0', times)}")
             else:
-                program.keep(k)
-        program.copies = program.most = count
+                index_map.keep(k)
+        index_map.copies = index_map.most = count
 
     return remap_one(t, shape, "repeat", write, lambda a: np.repeat(a, count, d))
 
@@ -210,13 +210,13 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
     if shape == t.shape:
         return t.clone()
 
-    def write(program: Program) -> None:
-        program.copies = program.most = math.prod(counts)
+    def write(index_map: IndexMap) -> None:
+        index_map.copies = index_map.most = math.prod(counts)
         for d, count in enumerate(counts):
             if count == 1:
-                program.keep(d)
+                index_map.keep(d)
             else:
-                copy = program.loop("0", program.number(count))
-                program.coordinates.append(f"{copy} * {program.number(t.shape[d])} + x{d}")
+                copy = index_map.loop("0", index_map.number(count))
+                index_map.coordinates.append(f"{copy} * {index_map.number(t.shape[d])} + x{d}")
 
     return remap_one(t, shape, "tile", write, lambda a: np.tile(a, counts))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
 from ...integers import extents, integers
-from ...runtime.conversion.remap import Program
+from ...runtime.conversion.remap import IndexMap
 from ...runtime.operation import operation
 from ...tensor.lazy import defer, is_lazy
 from ...tensor.tensor import Tensor
@@ -234,14 +234,14 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | N
     if not any(total):
         return t.clone()
 
-    def write(program: Program) -> None:
+    def write(index_map: IndexMap) -> None:
         for d, n in enumerate(total):
             if n:
-                shifted = program.bind(f"x{d} + {program.number(n)}")
-                extent = program.number(t.shape[d])
-                program.coordinates.append(f"{shifted} - ({extent} if {shifted} >= {extent} else 0)")
+                shifted = index_map.bind(f"x{d} + {index_map.number(n)}")
+                extent = index_map.number(t.shape[d])
+                index_map.coordinates.append(f"{shifted} - ({extent} if {shifted} >= {extent} else 0)")
             else:
-                program.keep(d)
+                index_map.keep(d)
 
     axes_rolled = tuple(range(t.ndim))
     return remap_one(t, t.shape, "roll", write, lambda a: np.roll(a, tuple(total), axes_rolled))
@@ -336,23 +336,23 @@ def _equal_size_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple
     return groups
 
 
-def _write_reshape(program: Program, old: tuple[int, ...], new: tuple[int, ...]) -> None:
-    program.natural = True
+def _write_reshape(index_map: IndexMap, old: tuple[int, ...], new: tuple[int, ...]) -> None:
+    index_map.natural = True
     if 0 in old:
-        program.coordinates += ["0"] * len(new)
+        index_map.coordinates += ["0"] * len(new)
         return
     for old_group, new_group in _equal_size_groups(old, new):
         if len(old_group) == len(new_group) == 1:
-            program.keep(old_group[0])
+            index_map.keep(old_group[0])
             continue
         linear = "0"
         for d in old_group:
-            linear = f"x{d}" if linear == "0" else f"({linear}) * {program.number(old[d])} + x{d}"
-        remainder = program.bind(linear, "place")
+            linear = f"x{d}" if linear == "0" else f"({linear}) * {index_map.number(old[d])} + x{d}"
+        remainder = index_map.bind(linear, "place")
         digits: list[str] = []
         for r in reversed(new_group[1:]):
-            extent = program.number(new[r])
-            quotient = program.bind(f"{remainder} // {extent}", "above")
-            digits.append(program.bind(f"{remainder} - {quotient} * {extent}", "digit"))
+            extent = index_map.number(new[r])
+            quotient = index_map.bind(f"{remainder} // {extent}", "above")
+            digits.append(index_map.bind(f"{remainder} - {quotient} * {extent}", "digit"))
             remainder = quotient
-        program.coordinates += [remainder, *reversed(digits)] if len(new_group) else []
+        index_map.coordinates += [remainder, *reversed(digits)] if len(new_group) else []

@@ -14,7 +14,7 @@ from ...format import format as parse
 from ...format.expression import dimensions
 from ...format.format import Format
 from ...integers import integer
-from ...runtime.conversion.remap import Program, on_host
+from ...runtime.conversion.remap import IndexMap, on_host
 from ...runtime.leading_slice import pick
 from ...runtime.moves import Moved, moved
 from ...runtime.operation import operation
@@ -80,10 +80,10 @@ def _triangle(t: Tensor, k: int, name: str) -> Tensor:
         )
     i, j = t.ndim - 2, t.ndim - 1
 
-    def write(program: Program) -> None:
-        program.test(f"x{j} - x{i} {'<=' if name == 'tril' else '>='} {program.number(k)}")
+    def write(index_map: IndexMap) -> None:
+        index_map.test(f"x{j} - x{i} {'<=' if name == 'tril' else '>='} {index_map.number(k)}")
         for d in range(t.ndim):
-            program.keep(d)
+            index_map.keep(d)
 
     host = np.tril if name == "tril" else np.triu
     return remap_one(t, t.shape, name, write, lambda a: host(a, k))
@@ -159,22 +159,22 @@ class _Diagonal:
     others: tuple[int, ...]
     shape: tuple[int, ...]
 
-    def write(self, program: Program) -> None:
+    def write(self, index_map: IndexMap) -> None:
         """Add the steps and the coordinates."""
         i, j = self.i, self.j
-        program.test(f"x{j} - x{i} == {program.number(self.offset)}")
+        index_map.test(f"x{j} - x{i} == {index_map.number(self.offset)}")
         for d in self.others:
-            program.keep(d)
-        program.rises[i] = program.rises[j] = len(self.others)
+            index_map.keep(d)
+        index_map.rises[i] = index_map.rises[j] = len(self.others)
         if _walked_after(self.format, j, i):
-            program.fixed.add(j)
-        program.coordinates.append(f"x{i} - {program.number(max(-self.offset, 0))}")
+            index_map.fixed.add(j)
+        index_map.coordinates.append(f"x{i} - {index_map.number(max(-self.offset, 0))}")
 
     def moved(self, s: Storage) -> Moved | None:
         """The move of a tensor of little data."""
-        program, format = Program(), little_format(s.format, self.shape)
-        self.write(program)
-        return None if format is None else Moved((program,), self.shape, format)
+        index_map, format = IndexMap(), little_format(s.format, self.shape)
+        self.write(index_map)
+        return None if format is None else Moved((index_map,), self.shape, format)
 
 
 def _place(t: Tensor, offset: int, axis1: Any, axis2: Any) -> _Diagonal:
@@ -240,10 +240,10 @@ def diag(x: Any, /, *, k: int = 0) -> Tensor:
         )
     extent = t.shape[0] + abs(k)
 
-    def write(program: Program) -> None:
-        program.coordinates += [f"x0 + {program.number(max(-k, 0))}", f"x0 + {program.number(max(k, 0))}"]
-        program.rises[0] = 0
-        program.natural = True
+    def write(index_map: IndexMap) -> None:
+        index_map.coordinates += [f"x0 + {index_map.number(max(-k, 0))}", f"x0 + {index_map.number(max(k, 0))}"]
+        index_map.rises[0] = 0
+        index_map.natural = True
 
     return remap_one(t, (extent, extent), "diag", write, lambda a: np.diag(a, k), format="csr")
 

@@ -26,7 +26,7 @@ from ..operand_type import operand_of
 from .conversion_kernels import Words, buffer_names, call, slice_lengths
 from .iso import marks_of, shared_value
 
-__all__ = ["Program", "coordinates_format", "remap", "source_words"]
+__all__ = ["IndexMap", "coordinates_format", "remap", "source_words"]
 
 ROOM = 1 << 26
 """The largest number of elements that is allocated without counting: untouched pages take no memory."""
@@ -34,8 +34,8 @@ NAMES = tuple(f"d{r}" for r in range(64))
 
 
 @dataclass(slots=True)
-class Program:
-    """A remap under construction, with the values of its parameters and what is known of its order.
+class IndexMap:
+    """A map of coordinates under construction, with the values of its parameters and what is known of its order.
 
     rises : source dimension -> result dimension that increases strictly with it
     rises_last : the same, where one coordinate may give several increasing ones
@@ -124,29 +124,29 @@ def coordinates_format(order: tuple[int, ...], ordered: bool, unique: bool) -> F
     return Format(NAMES[: len(order)], build.coordinates(map(Dim, order), unique=unique, ordered=ordered))
 
 
-def order_of(source: Format, program: Program) -> list[int]:
+def order_of(source: Format, index_map: IndexMap) -> list[int]:
     """The result dimensions in whose order remapped elements come, outermost first; not all where it is not known.
 
     Where one element gives several, a duplicate of it gives the same ones again: they are in no order.
     """
     is_source_unique = is_unique(source)
-    rank = len(program.coordinates)
-    order = list(program.free)
+    rank = len(index_map.coordinates)
+    order = list(index_map.free)
     walk_order = traversal(source)
-    if program.natural and walk_order == tuple(Dim(d) for d in range(source.ndim)):
+    if index_map.natural and walk_order == tuple(Dim(d) for d in range(source.ndim)):
         return list(range(rank))
     for e in walk_order:
         if not isinstance(e, Dim):
             break
-        if e.index in program.fixed:
+        if e.index in index_map.fixed:
             continue
-        if e.index in program.rises:
-            order.append(program.rises[e.index])
+        if e.index in index_map.rises:
+            order.append(index_map.rises[e.index])
             continue
-        if is_source_unique and e.index in program.rises_last:
-            order.append(program.rises_last[e.index])
+        if is_source_unique and e.index in index_map.rises_last:
+            order.append(index_map.rises_last[e.index])
         break
-    loops = program.loops if is_source_unique else []
+    loops = index_map.loops if is_source_unique else []
     return [*order, *loops] if len(order) + len(loops) == rank else order
 
 
@@ -181,7 +181,7 @@ def has_gaps(storage: Storage) -> bool:
     return storage.format.has_bitmap or may_pad(storage.format, storage.shape)
 
 
-def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], operation: str) -> Storage:
+def remap(parts: Sequence[tuple[Storage, IndexMap]], shape: tuple[int, ...], operation: str) -> Storage:
     """The elements of all parts, remapped, as coordinates of rank `len(shape)`, 1 or more.
 
     The parts have one scalar type and one fill value. Elements of different parts must not meet, or are summed.
@@ -203,11 +203,11 @@ def remap(parts: Sequence[tuple[Storage, Program]], shape: tuple[int, ...], oper
     crd = [empty(capacity, index, first.like) for _ in shape]
     values = empty(capacity, first.scalar, first.like)
     total = 0
-    for (storage, program), count in zip(parts, counts, strict=True):
+    for (storage, index_map), count in zip(parts, counts, strict=True):
         if count:
             arguments = {"begin": total, "filling": 1, "b_vals": address(values)}
             arguments |= {f"crd{r}": address(buffer) for r, buffer in enumerate(crd)}
-            _run(storage, program, arguments, sizes, index)
+            _run(storage, index_map, arguments, sizes, index)
             total = int(sizes[0])
     if total < capacity:
         crd, values = [_shrunk(b, total) for b in crd], _shrunk(values, total)
@@ -231,28 +231,30 @@ def _shrunk(buffer: Array, total: int) -> Array:
     return part if 2 * total >= length(buffer) else copied(part)
 
 
-def _count(storage: Storage, program: Program, sizes: Any, index: str) -> int:
+def _count(storage: Storage, index_map: IndexMap, sizes: Any, index: str) -> int:
     """The number of elements that a part gives, or a bound of it that costs no walk and little memory."""
     stored = length(storage.values)
     if not stored or 0 in storage.shape:
         return 0
-    if program.copies is not None and not may_pad(storage.format, storage.shape):
-        return stored * program.copies
-    if program.most is not None and stored * program.most <= ROOM:
-        return stored * program.most
+    if index_map.copies is not None and not may_pad(storage.format, storage.shape):
+        return stored * index_map.copies
+    if index_map.most is not None and stored * index_map.most <= ROOM:
+        return stored * index_map.most
     arguments = {"begin": 0, "filling": 0, "b_vals": 0}
-    _run(storage, program, arguments | {f"crd{r}": 0 for r in range(len(program.coordinates))}, sizes, index)
+    _run(storage, index_map, arguments | {f"crd{r}": 0 for r in range(len(index_map.coordinates))}, sizes, index)
     return int(sizes[0])
 
 
-def _run(storage: Storage, program: Program, arguments: Words, sizes: Any, index: str) -> None:
+def _run(storage: Storage, index_map: IndexMap, arguments: Words, sizes: Any, index: str) -> None:
     source = operand_of(storage)
-    remap = program.remap
+    remap = index_map.remap
     assert source.format is not None
     about = f"{source.format.identity} {source.pos} {source.crd} {source.ragged} {source.scalar} {index}"
     key = f"remap {about} | {remap} | {remap.buffers}"
     call(
-        key, lambda: remap_kernel(source, remap, index), source_words(storage) | program.words | arguments | _at(sizes)
+        key,
+        lambda: remap_kernel(source, remap, index),
+        source_words(storage) | index_map.words | arguments | _at(sizes),
     )
 
 
