@@ -279,6 +279,17 @@ def test_systems_are_solved_without_leaving_the_device() -> None:
 
 
 @pytest.mark.opencl
+@pytest.mark.parametrize("columns", [5, 100, 2000])
+def test_rows_that_items_share_on_opencl(columns: int) -> None:
+    """Rows of an item, of a subgroup and of a group."""
+    opencl_or_skip()
+    array = np.arange(1.0, 4 * columns + 1).reshape(4, columns)
+    there, x = ow.asarray(array, format="csr", device="opencl"), ow.asarray(np.ones(columns), device="opencl")
+    np.testing.assert_array_equal((there @ x).to_numpy(), array.sum(1))
+    np.testing.assert_array_equal(ow.max(there, axis=1).to_numpy(), array.max(1))
+
+
+@pytest.mark.opencl
 @pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
 def test_every_operation_in_every_format_on_opencl(rank: int, spec: str) -> None:
     opencl_or_skip()

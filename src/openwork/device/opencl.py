@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen.device_targets import DEVICES
 from ..codegen.emit_device import emit_device
-from ..codegen.engine import device_binary, is_unoptimised
+from ..codegen.engine import device_binary
 from ..errors import CompilerBug, SizeError, UnsupportedError
 from ..ir.loop import Grid, Kernel
 from ..storage.buffers import itemsize, numpy_dtype, scalar_name
@@ -89,17 +89,17 @@ class OpenCL(Adapter):
 
     def compile(self, kernel: Kernel) -> Any:
         row, cl = DEVICES["opencl"], self.cl
-        text, options = emit_device(kernel, row), ["-cl-opt-disable"] if is_unoptimised() else []
+        text = emit_device(kernel, row)
 
         def built() -> bytes:
-            program = cl.Program(self.context, device_binary(text, row.target)).build(options, [self.hardware])
+            program = cl.Program(self.context, device_binary(text, row.target)).build(devices=[self.hardware])
             binary: bytes = program.get_info(cl.program_info.BINARIES)[0]
             return binary
 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # remarks of a build
-                code = code_of("\n".join((self.driver, *options)), text, built)
+                code = code_of(self.driver, text, built)
                 return getattr(cl.Program(self.context, [self.hardware], [code]).build(), kernel.name)
         except cl.Error as error:
             raise CompilerBug(f"OpenCL refuses the SPIR-V of kernel {kernel.name!r}: {error}") from error
