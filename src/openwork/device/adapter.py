@@ -15,8 +15,7 @@ import numpy as np
 from ..codegen import disk
 from ..errors import UnsupportedError
 from ..ir.loop import Buffer, Grid, Kernel
-from ..late import late
-from ..storage.buffers import numpy_dtype, torch_module
+from ..storage.buffers import numpy_dtype
 
 __all__ = [
     "Adapter",
@@ -31,7 +30,6 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-drawn = late("device.vector", "drawn")
 
 
 @dataclass(slots=True, eq=False)
@@ -121,10 +119,9 @@ class Adapter(ABC):
         """An uninitialised vector."""
         return Memory(self, scalar, n, self.allocate(n, scalar))
 
-    def uniform(self, n: int, scalar: str) -> Memory:
-        """Random numbers from 0 to 1, by a number that torch's generator gives."""
-        out: Memory = drawn(self, n, scalar, int(torch_module().randint(1 << 62, ())))
-        return out
+    def uniform(self, n: int, scalar: str) -> Memory | None:
+        """Random numbers from 0 to 1 by the device's library; None where it has no generator."""
+        return None
 
     def of(self, array: Array, scalar: str) -> Memory:
         """A vector with a copy of the host's elements."""

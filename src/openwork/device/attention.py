@@ -27,7 +27,7 @@ from .row_statistics import softmax
 from .statements import view_of
 from .tensor import DeviceTensor
 from .transfer import over
-from .vector import chosen, fill, gather, strided
+from .vector import chosen, fill, gather, strided, uniform
 
 __all__ = ["attend"]
 
@@ -66,7 +66,7 @@ def attend(
     scores = product("attend", [f"{b}ij", f"{b}ik", f"{b}jk"], f"{b}ij", (ones, q, k))
     weights = softmax(elementwise("multiply", scores, factor), axis=-1)
     if dropout:
-        kept = weights.adapter.uniform(weights.memory.length, weights.scalar)
+        kept = uniform(weights.adapter, weights.memory.length, weights.scalar)
         body = f"y[t] = T_y({1 / (1 - dropout)!r}) if y[t] >= T_y({dropout!r}) else T_y(0.0)"
         each(weights.adapter, kept.length, body, {"y": kept})
         weights = elementwise("multiply", weights, weights.detach().with_values(kept, 0))

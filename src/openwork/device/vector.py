@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from functools import reduce
 
+from ..storage.buffers import torch_module
 from .adapter import Adapter, Memory
 from .kernels import Number, each, groups_for, whole
 
 __all__ = [
-    "cast", "chosen", "drawn", "fill", "gather", "heads", "index_type", "iota", "joined", "lower_bound", "order_of",
-    "scan", "strided",
+    "cast", "chosen", "fill", "gather", "heads", "index_type", "iota", "joined", "lower_bound", "order_of",
+    "scan", "strided", "uniform",
 ]  # fmt: skip
 
 
@@ -38,9 +39,13 @@ y[t] = T_y(f64(i64(z >> u64(11))) * unit)
 """.strip("\n")
 
 
-def drawn(device: Adapter, n: int, scalar: str, seed: int) -> Memory:
-    """n numbers from 0 to 1, 1 not included but by rounding: SplitMix64's of the numbers from 1 on."""
-    out = device.memory(n, scalar)
+def uniform(device: Adapter, n: int, scalar: str) -> Memory:
+    """n random numbers from 0 to 1, 1 not included but by rounding: of the device's library, or SplitMix64's of the
+    numbers from 1 on, by a seed from torch's generator."""
+    out = device.uniform(n, scalar)
+    if out is not None:
+        return out
+    out, seed = device.memory(n, scalar), int(torch_module().randint(1 << 62, ()))
     numbers = {"seed": seed, "step": 0x9E3779B97F4A7C15, "first": 0xBF58476D1CE4E5B9, "second": 0x94D049BB133111EB}
     words = {name: Number(value, "u64") for name, value in numbers.items()}
     each(device, n, _DRAWN, {"y": out}, unit=Number(2.0**-53, "f64"), **words)
