@@ -313,3 +313,20 @@ def test_ranks_of_long_rows(kind: str, dtype: str) -> None:
         rows, _ = rows_of(ow.asarray(x, format=format), 1)
         for ranks in ([5, 2990, 1500, 1501, 700], [2999], [0, 2999], [1499, 1500]):
             np.testing.assert_array_equal(rows.at(ranks)[0], order[:, ranks])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "float16", "float64"])
+@pytest.mark.parametrize("k", [127, 128, 256, 300, 1000])
+def test_as_many_as_no_element_could_count(dtype: str, k: int) -> None:
+    """Numbers of elements are no elements: of narrow types they would be cut short."""
+    x = np.zeros((3, 1000), dtype)
+    x[0, 3], x[1, 5:400] = 1, 1
+    for format in ("csr", "coo", "dense"):
+        for largest in (True, False):
+            values, places = ow.topk(ow.asarray(x, format=format), k, axis=1, largest=largest)
+            at = np.asarray(places.to_numpy() if isinstance(places, ow.Tensor) else places)
+            got = np.asarray(values.to_numpy() if isinstance(values, ow.Tensor) else values)
+            ordered = np.sort(x, axis=1)
+            np.testing.assert_array_equal(got, (ordered[:, ::-1] if largest else ordered)[:, :k])
+            np.testing.assert_array_equal(np.take_along_axis(x, at, 1), got)
+            assert all(len(set(row)) == k for row in at)

@@ -158,10 +158,10 @@ def select_first(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
             found[out] = at
             places[out] = COORDINATE
         t: i64 = less
-        last = min(k, less + equal)
+        until = min(k, less + equal)
         c: i64 = 0
         q: i64 = p0
-        while t < last:
+        while t < until:
             stored: i64 = 0
             if q < p1:
                 if AT_Q == c:
