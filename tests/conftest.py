@@ -124,7 +124,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _thin(items: list[pytest.Item]) -> None:
     """Of the cases of a test marked `thin(k)` that are not slow already, every k-th stays, and one for each value of each
     parameter where it has several; the others are slow. A step prime to the number of formats pairs each format with
-    other operations."""
+    other operations. Where each case is a thing of its own, as a page or a refusal is, `thin(k, rest="ci")` leaves the others
+    to .ci/run."""
     seen: dict[str, int] = {}
     values: set[tuple[object, ...]] = set()
     for item in items:
@@ -137,7 +138,7 @@ def _thin(items: list[pytest.Item]) -> None:
         params = item.callspec.params
         fresh = {(test, *((name, id(params[name])) for name in axis)) for axis in axes} if len(axes) > 1 else set()
         if number % marker.args[0] and not fresh - values:
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(getattr(pytest.mark, marker.kwargs.get("rest", "slow")))
         else:
             values |= fresh
 

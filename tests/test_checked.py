@@ -145,7 +145,7 @@ def view_of(dense: Any, library: str, how: str) -> strided.Strided:
     return strided.strided(numpy_view(dense, how) if library == "numpy" else torch_view(torch.from_numpy(dense), how))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize(("library", "how"), VIEWS)
 def test_strides_that_leave_a_view(library: str, how: str) -> None:
     k = kernel("def k(x: f64[const], y: f64[mut], s: i64, n: i64):\n    for i in range(n):\n        y[0] += x[i * s]\n")

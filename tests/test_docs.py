@@ -57,7 +57,7 @@ def broken(page: Path) -> list[str]:
     return wrong
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert not broken(page)
@@ -76,13 +76,13 @@ def absent_files(text: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(5, rest="ci")
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_files_that_are_named_are_there(page: Path) -> None:
     assert absent_files(FENCE.sub("", page.read_text())) == []
 
 
-@pytest.mark.thin(10)
+@pytest.mark.thin(10, rest="ci")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_blocks_of_code_are_closed(page: Path) -> None:
     """What follows an open block is code, up to the end of the page."""
@@ -159,7 +159,7 @@ PEERS = {"scipy": "scipy", "torch": "torch", "pydata": "sparse", "graphblas": "g
 """The pages whose left side is Python, and what it is of."""
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("page", sorted((DOCS / "coming-from").glob("[!i]*.md")), ids=lambda page: page.stem)
 def test_tables_of_spellings(page: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_record_stands_above_the_downloads(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
 def test_the_gallery_runs(path: Path) -> None:
     """Each script runs, and its own assertions hold, with real data where it is given and generated data where not."""

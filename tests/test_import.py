@@ -42,7 +42,7 @@ def loaded() -> list[str]:
     return names
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("name", HEAVY)
 def test_import_does_not_load(loaded: list[str], name: str) -> None:
     assert [m for m in loaded if m == name or m.startswith(name + ".")] == []

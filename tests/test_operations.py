@@ -113,7 +113,7 @@ def test_a_block_says_where_its_function_is_public() -> None:
     assert not block.lazy
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(4, rest="ci")
 @pytest.mark.parametrize("name", sorted(tables.HOMES))
 def test_every_name_is_that_of_its_block(name: str) -> None:
     found = getattr(ow, name)
@@ -155,7 +155,7 @@ def test_by_numpys_name(case: str) -> None:
     same(got, quietly(lambda: numpys(Y)))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("case", CASES)
 def test_masked(case: str) -> None:
     name, args, options, _ = CASES[case]
@@ -181,7 +181,7 @@ def test_masked_reductions_leave_out_what_is_missing_and_what_is_nan() -> None:
     assert m.mask_nan().nse == 2
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("case", CASES)
 def test_lazy(case: str) -> None:
     name, args, options, numpys = CASES[case]
@@ -196,7 +196,7 @@ def test_lazy(case: str) -> None:
     same(quietly(lambda: ow.compute(by_method)) if later else by_method, quietly(lambda: numpys(X)))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize("case", CASES)
 def test_over_torch_buffers_with_gradients(case: str) -> None:
     torch = pytest.importorskip("torch")

@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ow.write("b.mtx", LINE)
 
 
-@pytest.mark.thin(10)
+@pytest.mark.thin(10, rest="ci")
 @pytest.mark.parametrize("name", JOBS)
 def test_every_long_job_has_one_rule(name: str, capsys: Capture) -> None:
     job, passes = JOBS[name]

@@ -39,7 +39,7 @@ def blocks(text: str) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, m.start(1)) + 1, m[1]) for m in BLOCK.finditer(text)]
 
 
-@pytest.mark.thin(48)
+@pytest.mark.thin(48, rest="ci")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_blocks_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -71,7 +71,7 @@ def test_outputs_are_those_of_the_block_above() -> None:
     assert len(outputs((ROOT / "docs" / "tutorial.md").read_text())) >= 15
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("line", [line for line, _ in blocks(PAGES[0].read_text())])
 def test_each_block_of_the_readme_runs_alone(
     line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -210,7 +210,7 @@ REMEDIES: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
 """By the help that a beginner's mistake gets: what is typed by somebody who comes from another library."""
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(6, rest="ci")
 @pytest.mark.parametrize("message", REFUSED)
 def test_refused(message: str) -> None:
     check_raised(REFUSED[message], message)

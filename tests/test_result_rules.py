@@ -83,7 +83,7 @@ def test_words_are_known() -> None:
 OF_ONE = [o for o in RULES if o.arity < 2 and o.shape not in ("product", "broadcast")]
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(7, rest="ci")
 @pytest.mark.parametrize("o", OF_ONE, ids=lambda o: o.name)
 def test_rules_of_one_operand(o: Operation) -> None:
     tried = 0
@@ -128,7 +128,7 @@ def check_format(rule: str, got: Any, t: Any) -> None:
         assert (isinstance(got, np.ndarray) or got.format.is_dense) == (rule != "sparse")
 
 
-@pytest.mark.thin(7)
+@pytest.mark.thin(7, rest="ci")
 @pytest.mark.parametrize("o", [o for o in RULES if o.format and o.shape != "product"], ids=lambda o: o.name)
 def test_rules_of_formats(o: Operation) -> None:
     for form in FORMATS_TRIED:
@@ -143,7 +143,7 @@ def test_rules_of_formats(o: Operation) -> None:
             check_format(o.format, got, t)
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(6, rest="ci")
 @pytest.mark.parametrize("o", [o for o in RULES if o.shape == "product"], ids=lambda o: o.name)
 def test_rules_of_products(o: Operation) -> None:
     for a, b in (("float32", "float32"), ("int32", "float64"), ("int32", "int32")):
@@ -160,7 +160,7 @@ def test_rules_of_products(o: Operation) -> None:
                 check_format(o.format, got, s if o.name != "outer" else s[0])
 
 
-@pytest.mark.thin(10)
+@pytest.mark.thin(10, rest="ci")
 @pytest.mark.parametrize("o", [o for o in RULES if o.arity == 2], ids=lambda o: o.name)
 def test_rules_of_two_operands(o: Operation) -> None:
     tried = 0

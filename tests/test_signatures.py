@@ -106,7 +106,7 @@ def test_a_signature_names_its_arguments(module: str) -> None:
     assert not unnamed
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize("module", OWN)
 def test_types_are_shown_without_quotes(module: str) -> None:
     pytest.importorskip("torch")

@@ -111,20 +111,20 @@ def is_answer(found: str, wanted: str) -> bool:
     return found == wanted or ("#" not in wanted and found.partition("#")[0] == wanted)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("query", ANSWERS)
 def test_the_first_find_answers(query: str, search: Search) -> None:
     assert is_answer(search(query)[0], ANSWERS[query]), search(query)[:5]
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.timeout(900)
 def test_what_is_nowhere_is_not_found(search: Search) -> None:
     assert search("xyzzyplugh") == []
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.timeout(900)
 def test_the_packages_abbreviation_finds_nothing_by_itself(search: Search) -> None:
     assert 1 < len(search("ow.write")) < 100

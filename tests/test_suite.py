@@ -128,6 +128,10 @@ def test_thin_families_keep_a_share_and_every_value(request: pytest.FixtureReque
     assert [c["a"] for c in ones] == ["a", "d"]
     assert 8 <= len(kept) <= 12  # of 24
     assert {c["a"] for c in kept} == set("abcdef")
+    things = [Case([pytest.mark.thin(3, rest="ci").mark, marks[1]], a=a) for a in "abcdef"]
+    thin(things)
+    assert [c.params["a"] for c in things if c.get_closest_marker("ci")] == ["b", "c", "e", "f"]
+    assert not any(c.get_closest_marker("slow") for c in things)
     assert {(c["b"], c["c"]) for c in kept} == {(0, 0), (1, 0), (2, 0), (2, 1)}
 
 

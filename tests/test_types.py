@@ -63,7 +63,7 @@ def names() -> dict[str, Any]:
     return values
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize(("expression", "kind"), CASES)
 def test_what_a_call_gives(expression: str, kind: str, names: dict[str, Any]) -> None:
     assert type(eval(expression, names)).__name__ == kind

@@ -42,7 +42,7 @@ def run(name: str, found: inspect.BoundArguments) -> Any:
     return list(result) if isinstance(result, Iterator) else result
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(6, rest="ci")
 @pytest.mark.parametrize(("name", "parameter"), every_integer())
 def test_what_is_no_integer(name, parameter):
     found = bound(name, parameter)
@@ -63,7 +63,7 @@ def test_what_is_no_integer(name, parameter):
         assert "cannot be interpreted" not in str(error.value), value
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize(("name", "parameter"), every_real())
 def test_what_is_no_real_number(name, parameter):
     found = bound(name, parameter)
@@ -77,7 +77,7 @@ def test_what_is_no_real_number(name, parameter):
         assert not re.match(rf"{parameter}: ", said), said  # the operation comes first
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(6, rest="ci")
 @pytest.mark.parametrize(("name", "parameter"), every_real())
 def test_whatever_is_a_real_number(name, parameter):
     found = bound(name, parameter)
@@ -92,7 +92,7 @@ def test_whatever_is_a_real_number(name, parameter):
             same(got, plain)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(5, rest="ci")
 @pytest.mark.parametrize(("name", "parameter"), every_integer())
 def test_what_has_no_order_is_no_sequence(name, parameter):
     """Mappings, sets, iterators and bytes hold no integers in an order; an empty one is no empty tuple."""
@@ -151,7 +151,7 @@ def test_lists_of_dims_are_axes_of_torchs_tensors():
     assert torch.equal(torch.as_tensor(t.sum(dim=[0, 1]).to_numpy()), x.sum([0, 1]))
 
 
-@pytest.mark.thin(17)
+@pytest.mark.thin(17, rest="ci")
 @pytest.mark.parametrize(("name", "parameter"), every_integer())
 def test_whatever_has_an_index(name, parameter):
     if name in ("read", "convert", "assemble"):

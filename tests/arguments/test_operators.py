@@ -226,7 +226,7 @@ def _parameters(function: Any) -> list[str]:
     return [p.name for p in found if p.kind is p.POSITIONAL_ONLY]
 
 
-@pytest.mark.thin(9)
+@pytest.mark.thin(9, rest="ci")
 @pytest.mark.parametrize("op", [*BINARY, *ORDERED])
 def test_messages_of_operators(op):
     values = [

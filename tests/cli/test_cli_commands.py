@@ -279,7 +279,7 @@ def exit_status(arguments: list[str]) -> object:
         return stop.code
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_a_message_and_status_2(case: str, tmp_path: Path, capsys: Capture) -> None:
     scipy.io.mmwrite(tmp_path / "good.mtx", sp.eye_array(4))

@@ -54,7 +54,7 @@ def assembled(ptx: str, sm: str, folder: Path) -> str:
     return done.stderr
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_every_type_becomes_code_of_every_device(scalar: str, tmp_path: Path) -> None:
     spirv = device_binary(emit_device(kernel(scalar), DEVICES["opencl"]), DEVICES["opencl"].target)

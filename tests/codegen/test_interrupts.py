@@ -272,7 +272,7 @@ def interrupted_inside(name: str, work: Callable[[], Any], monkeypatch: pytest.M
     assert seen == [True]
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(6, rest="ci")
 @pytest.mark.parametrize(
     ("name", "work"),
     [

@@ -57,7 +57,7 @@ def values(result: Any) -> Any:
     return result.to_numpy() if isinstance(result, ow.Tensor) else np.asarray(result)
 
 
-@pytest.mark.thin(14)
+@pytest.mark.thin(14, rest="ci")
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_level_formats_of_one_name_have_kernels_of_their_own(name: str) -> None:
     want = values(OPERATIONS[name](ow.asarray(DENSE, format="csr")))

@@ -138,7 +138,7 @@ def outcome(x: Any) -> Want:
     )  # fmt: skip
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("what", MADE)
 def test_what_is_made_of_arguments(what: str) -> None:
     call, want = MADE[what]
@@ -164,7 +164,7 @@ def test_assignments_are_numpys() -> None:
             assert all(type(k) is int for place in x.data for k in place)
 
 
-@pytest.mark.thin(8)
+@pytest.mark.thin(8, rest="ci")
 @pytest.mark.parametrize("name", [n for n in MATRIX if not n.endswith("into an array")])
 def test_numpys_functions_are_those_of_the_module(name: str) -> None:
     """`numpy.f(A)` gives what `f(A)` of the module does: NumPy's result in the class of A."""

@@ -171,7 +171,7 @@ def same(got: Any, want: Any) -> None:
         )
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(11, rest="ci")
 @pytest.mark.parametrize("name", MATRIX)
 def test_of_matrices(name: str) -> None:
     call = MATRIX[name]
@@ -220,7 +220,7 @@ OTHERS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize("name", OTHERS)
 def test_of_other_arrays(name: str) -> None:
     x, call = OTHERS[name]
@@ -564,7 +564,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("k", range(len(REFUSED)))
 def test_refusals_say_what_is_wrong(k: int) -> None:
     call, error, message = REFUSED[k]

@@ -34,7 +34,7 @@ def suite() -> dict[str, Any]:
     return names
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(4, rest="ci")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FEW)
 def test_a_few_of_scipys_own(name: str, suite: dict[str, Any]) -> None:

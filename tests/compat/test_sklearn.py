@@ -62,7 +62,7 @@ def dense(x: Any) -> np.ndarray:
     return x.toarray() if sp.issparse(x) else x.to_numpy() if isinstance(x, ow.Tensor) else np.asarray(x)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_take_what_to_sklearn_gives(name, digits):

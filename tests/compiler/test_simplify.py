@@ -124,7 +124,7 @@ def operand_type(rule: Rule, name: str, scalar: str) -> str:
     return scalar
 
 
-@pytest.mark.thin(11)
+@pytest.mark.thin(11, rest="ci")
 @pytest.mark.parametrize("rule", ROW_CASES, ids=lambda c: str(c).split("  ")[0])
 def test_every_row_by_value(rule: Rule) -> None:
     """The pattern and its result are evaluated on edge values of every type that the row claims."""

@@ -16,7 +16,7 @@ CASES = [
 ]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize(("text", "message"), CASES, ids=[text[:60] for text, _ in CASES])
 def test_refusal(text: str, message: str) -> None:
     with pytest.raises(FormatError) as error:

@@ -161,7 +161,7 @@ def _operand(case: Case, stmt: Assignment, access: Access, rank: int, vector: st
     return Operand(scalar, len(access.indices), unit=access.indices.index(vector) if vector in access.indices else last)
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(4, rest="ci")
 @pytest.mark.parametrize("name", CASES)
 def test_kernel(name: str, update_golden: bool) -> None:
     path = FOLDER / f"{name}.txt"

@@ -95,7 +95,7 @@ def _plan_text(call: Call, followed: Any) -> str:
     return "\n".join(x for x in lines if not x.strip().startswith(("allocates", "in all", "parallel")))
 
 
-@pytest.mark.thin(18)
+@pytest.mark.thin(18, rest="ci")
 @pytest.mark.parametrize(("kind", "name"), NAMES, ids=[name for _, name in NAMES])
 def test_stages(kind: str, name: str, update_golden: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     call = CALLS[kind][name]

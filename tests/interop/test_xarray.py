@@ -59,7 +59,7 @@ def array(data: Any) -> Any:
     return xr.DataArray(data, dims=("t", "x"), coords=coords, name="v")
 
 
-@pytest.mark.thin(8)
+@pytest.mark.thin(8, rest="ci")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
 def test_gives_what_it_gives_over_numpy(name: str) -> None:

@@ -99,7 +99,7 @@ SCIPY = [
 ]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize(("good", "bad", "message"), SCIPY)
 def test_members_that_do_not_fit(tmp_path: Path, good: dict, bad: dict, message: str) -> None:
     assert ow.read(save(tmp_path / "good.npz", good)).ndim >= 2
@@ -137,7 +137,7 @@ OWN = [
 ]
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(4, rest="ci")
 @pytest.mark.parametrize(("bad", "message"), OWN)
 def test_members_of_ours_that_do_not_fit(tmp_path: Path, bad: dict, message: str) -> None:
     good = own(tmp_path, "(i, j) -> (i : dense, j : compressed(unordered))")

@@ -87,7 +87,7 @@ def tables(path: Path) -> list[Any]:
         return [texts, *arrays]
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(4, rest="ci")
 @pytest.mark.parametrize("compress", [False, True])
 def test_elements_are_added_to_a_file(cells: Path, compress: bool) -> None:
     before = tables(cells)

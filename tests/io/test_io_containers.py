@@ -277,7 +277,7 @@ def test_what_a_kind_of_file_has_not(tmp_path: Path) -> None:
         np.testing.assert_array_equal(ow.read(tmp_path / "a.npz").to_numpy(), np.asarray(ow.asarray(x).to_numpy()))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize("ending", [*ENDINGS, ".zarr", ".bsp.zarr", ".npz", ".ow", ".mtx", ".mtx.gz", ".tns", ".rb"])
 def test_progress_of_every_kind(tmp_path: Path, ending: str) -> None:
     """It never goes back, and ends at the whole: written, read where the kind tells, and written in parts."""

@@ -93,7 +93,7 @@ MESSAGES = [
 ]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize(("name", "text", "message"), MESSAGES)
 def test_messages(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)

@@ -73,7 +73,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize(("name", "text", "message"), REFUSED)
 def test_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_bytes(text.encode("latin-1"))

@@ -59,7 +59,7 @@ SAME: dict[str, Case] = {
 }  # fmt: skip
 
 
-@pytest.mark.thin(14)
+@pytest.mark.thin(14, rest="ci")
 @pytest.mark.parametrize("name", SAME)
 def test_functions(name: str) -> None:
     data, bits = arrays((6, 7))

@@ -37,7 +37,7 @@ def expected(array: np.ndarray[Any, Any], key: Any, values: Any, op: str) -> np.
     return out
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(4, rest="ci")
 @pytest.mark.parametrize("spec", FORMATS[2])
 def test_every_format(spec: str) -> None:
     t = tensor(A, spec)

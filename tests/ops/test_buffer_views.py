@@ -69,7 +69,7 @@ def test_constructors(how: str) -> None:
         same(ow.sum(t, axis=0), want.sum(0))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("how", WAYS)
 def test_keys(how: str) -> None:
     t = sparse("csr")

@@ -162,7 +162,7 @@ def test_compiled_equals_dense_on_random_formats(data: st.DataObject) -> None:
     assert same(dense(fits(fits(s, f), g)), dense(s))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize(
     "target", ["csr", "csc", "coo", "bsr(2,2)", "dia", "csf", "ell(8)", "dense", "bitmap", "nm(3,4)"]
 )

@@ -74,7 +74,7 @@ TEXTS = (
 )  # fmt: skip
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize(("text", "left", "right"), list(product(TEXTS, ("csr", "csc", "coo"), ("csr", "csc", "dcsr"))))
 def test_two_matrices(text: str, left: str, right: str) -> None:
     second = (12, 7) if "jk" in text else (4, 7)

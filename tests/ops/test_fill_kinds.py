@@ -59,7 +59,7 @@ def test_fill_values_keep_their_digits_beside_dense_arrays(fill: Any, dtype: str
         np.testing.assert_array_equal(np.asarray(op(other.to_dense(), a)), op(y, x))
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(5, rest="ci")
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_another_fill_value_compiles_nothing(op: Any, compiled: list[str]) -> None:
     counts = []

@@ -136,7 +136,7 @@ WARN = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize("name", WARN)
 def test_the_line_of_the_caller_is_named(name: str) -> None:
     with warnings.catch_warnings(record=True) as found, np.errstate(all="warn"):

@@ -93,7 +93,7 @@ ONE_NEST: dict[str, Function] = {
 }
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("name", ONE_NEST)
 def test_one_loop_nest(name: str) -> None:
     one_nest(both(ONE_NEST[name], *operands()))

@@ -70,7 +70,7 @@ def check(text: str, arrays: dict[str, Any], specs: tuple[str, ...], sought: boo
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.thin(8)
+@pytest.mark.thin(8, rest="ci")
 @pytest.mark.parametrize(("rank", "pair"), [(rank, pair) for rank, pairs in PAIRS.items() for pair in pairs])
 def test_formats(rank: int, pair: tuple[str, str]) -> None:
     for text in TEXTS[:2]:

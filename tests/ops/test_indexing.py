@@ -53,7 +53,7 @@ def canonical(t: Any) -> bool:
     return isinstance(t, ow.Tensor) and t.format.is_unique and t.format.is_ordered
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(6, rest="ci")
 @pytest.mark.parametrize(("ndim", "spec"), SPECS)
 def test_keys_on_every_format(ndim: int, spec: str) -> None:
     array = dense_array(SHAPE[ndim], 3)

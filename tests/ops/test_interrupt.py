@@ -83,7 +83,7 @@ OPERATIONS: dict[str, Callable[[ow.Tensor], Any]] = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_interrupt_is_answered_between_ranges(name: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     operation, A = OPERATIONS[name], matrix()

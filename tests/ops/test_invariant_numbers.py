@@ -82,7 +82,7 @@ def refused(kind: str, *given: Any, **options: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("name", BREAKS)
 def test_number_and_argument(name: str) -> None:
     for kind in KINDS:

@@ -93,7 +93,7 @@ def assembled(format: str, seed: int, change) -> None:
     consistent(ow.assemble(made, s.shape, values=s.values, **groups))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("format", MATRICES)
 def test_buffers_as_they_were(way, format):
     for seed in (0, 1):

@@ -67,7 +67,7 @@ def test_other_values_of_one_structure(name: str, like: Any, format: str) -> Non
     np.testing.assert_array_equal(dense(move(a.astype("float32"), ow)), dense(move(X, np)))
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(4, rest="ci")
 @pytest.mark.parametrize("name", MOVES)
 def test_gradients(name: str) -> None:
     move = MOVES[name]

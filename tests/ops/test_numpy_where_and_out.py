@@ -46,7 +46,7 @@ def _ufuncs() -> list[np.ufunc]:
     return sorted({u for u in found if isinstance(u, np.ufunc) and u.signature is None}, key=lambda u: u.__name__)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("ufunc", _ufuncs(), ids=lambda u: u.__name__)
 def test_a_tensor_takes_the_results_of_arrays(ufunc: np.ufunc) -> None:
     for x in (np.abs(DENSE) + 0.1, np.array([[1, 2, 3], [4, 5, 6]]), DENSE > 0):

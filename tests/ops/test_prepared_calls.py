@@ -231,7 +231,7 @@ HELD: dict[str, Callable[[Any, Any], Any]] = CALLS | {
 }
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("name", HELD)
 def test_nothing_holds_the_values_alive(name: str) -> None:
     gc.freeze()  # the collection is to look at what this test makes
@@ -422,7 +422,7 @@ OF_TWO: dict[str, Callable[[Any, Any, Callable[[list[Any]], Any]], Any]] = {
 }
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(5, rest="ci")
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("name", OF_TWO)
 def test_calls_over_torch_again(name: str) -> None:

@@ -93,7 +93,7 @@ def test_every_operation(name: str, spec: str) -> None:
     same(operation(tensor(array, spec)), oracle(array))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("spec", FORMATS[3])
 def test_rank_three(spec: str) -> None:
     array = dense_array((4, 6, 5), 3)

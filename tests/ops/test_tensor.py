@@ -56,7 +56,7 @@ def test_batch_and_dense_dimensions():
     assert e.col_indices().shape == (2, 0)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_has_the_same_elements(format):
     a = example()
@@ -70,7 +70,7 @@ def test_every_format_has_the_same_elements(format):
     assert t._repr_html_().startswith("<div")
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("format", FORMATS)
 def test_transposes_share_buffers(format):
     a = example()

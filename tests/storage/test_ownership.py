@@ -287,7 +287,7 @@ SHARED: dict[str, tuple[Any, bool, bool | None]] = {
 """What `A` of CSR becomes; whether that shares values, and positions or coordinates (None: either), with `A`."""
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("name", SHARED)
 def test_the_table_of_what_shares_memory(name: str) -> None:
     A = ow.asarray(scipy.sparse.csr_array(D))

@@ -81,7 +81,7 @@ def argument() -> Any:
     return torch.linspace(0.3, 2, N, dtype=torch.float64) * (-1) ** torch.arange(N)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize("name", [*EXACT, *WIDER])
 def test_patterns_are_followed(name: str) -> None:
     f, x = {**EXACT, **WIDER}[name], argument()

@@ -218,7 +218,7 @@ DIMENSIONS: dict[str, Callable[[Any, int], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("name", DIMENSIONS)
 def test_dimensions_that_torch_refuses_are_refused(name: str) -> None:
     function, a = DIMENSIONS[name], torch.from_numpy(X.copy())

@@ -192,7 +192,7 @@ CONVERTED = {
 }
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(4, rest="ci")
 @pytest.mark.parametrize("name", CONVERTED)
 def test_what_a_result_does_not_store_has_its_gradient(name: str) -> None:
     mine, theirs = CONVERTED[name]

@@ -40,7 +40,7 @@ def test_binary(layout: str) -> None:
         check(make(*EVERY[layout]), function, function)
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(4, rest="ci")
 @pytest.mark.parametrize("layout", EVERY)
 def test_products(layout: str) -> None:
     for function in PRODUCTS.values():
@@ -56,7 +56,7 @@ def test_structural(layout: str) -> None:
         check(make(*EVERY[layout]), mine, theirs)
 
 
-@pytest.mark.thin(8)
+@pytest.mark.thin(8, rest="ci")
 @pytest.mark.parametrize("layout", EVERY)
 def test_reductions(layout: str) -> None:
     for mine, theirs in REDUCTIONS.values():

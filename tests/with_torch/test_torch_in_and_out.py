@@ -149,7 +149,7 @@ def result_and_gradient(run: Any, a: Any, kind: str) -> tuple[Any, Any]:
     return dense.detach(), x.grad if isinstance(x.grad, torch.Tensor) else x.grad.to_dense()
 
 
-@pytest.mark.thin(6)
+@pytest.mark.thin(6, rest="ci")
 @pytest.mark.parametrize("name", MIXED)
 def test_results_of_two_libraries_are_over_torch_and_recorded(name: str) -> None:
     run = MIXED[name]

@@ -107,7 +107,7 @@ def test_copies_and_files(layout: str) -> None:
         compare(plain(found.detach()), plain(t.detach()))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize(
     "call",
     [

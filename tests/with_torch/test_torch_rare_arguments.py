@@ -129,7 +129,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.parametrize("message", REFUSED)
 def test_refused(message: str) -> None:
     check_raised(REFUSED[message], message)

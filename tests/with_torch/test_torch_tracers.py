@@ -77,7 +77,7 @@ def in_mode(mode: Any, function: Callable[[], Any]) -> Any:
         return function()
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(3, rest="ci")
 @pytest.mark.parametrize("name", TAKING)
 def test_operands_without_memory_are_refused(name: str) -> None:
     TAKING[name](torch.ones(3, 3))
@@ -163,7 +163,7 @@ def test_values_of_inference_mode_are_shared() -> None:
     assert np.array_equal(t.to_numpy(), 2 * np.eye(3))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(2, rest="ci")
 @pytest.mark.filterwarnings("ignore")  # torch.jit's own
 @pytest.mark.parametrize("name", [n for n in TAKING if n not in ("SparseLinear", "x += A", "asarray, dense")])
 def test_what_torch_jit_traces_is_refused(name: str) -> None:
