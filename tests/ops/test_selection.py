@@ -138,7 +138,8 @@ def test_long_rows(name: str, dtype: str) -> None:
             assert (places[0] == want).all()
             assert (found[0] == want).all()
             assert (places[2] == ascending(a[::-1], 0, descending)[:k]).all()
-    order = rows.order(False)
+    order, moved = rows.order(False)
+    assert (moved[:5000] == np.arange(5000)).all()
     assert (order[:5000] == ascending(a, 0)).all()
     ranks = np.array([4999, 0, 2500, 2500, 17, -1])
     places, found, _ = rows.at(ranks)
@@ -192,11 +193,11 @@ def test_kernels_do_what_the_interpreter_does(kind: str, scalar: str) -> None:
     keys = values.view(np.int32) if scalar == "f32" else values
     fill = np.ones(1, values.dtype).view(keys.dtype)
     a, b = (np.zeros(30, np.int64) for _ in range(2))
-    ranks, order = np.array([0, 9, 33, 34, 68, 69]), np.zeros(pos[-1], np.int64)
+    ranks, order, moved = np.array([0, 9, 33, 34, 68, 69]), *(np.zeros(pos[-1], np.int64) for _ in range(2))
     arguments: dict[str, list[Any]] = {
         "first": [a, b, 6, 70, -1, 2 * 6 + MORE + 2],
         "ranks": [ranks, a, b, np.zeros(5, np.int64), 6, 0, 70, 0, 65],
-        "order": [ranks, order, 6, 70, 0, 65],
+        "order": [ranks, rows.at(ranks)[1].ravel(), order, moved, 6, 70, 0, 65],
     }
     names = [p.name for p in kernel.params]
     assert (
@@ -209,7 +210,9 @@ def test_kernels_do_what_the_interpreter_does(kind: str, scalar: str) -> None:
         == 0
     )
     if kind == "order":
-        assert (order == rows.order(False, ranks)).all()
+        want, want_moved = rows.order(False, ranks)
+        assert (order == want).all()
+        assert (moved == want_moved).all()
     else:
         places, found = rows.first(6, True) if kind == "first" else rows.at(ranks)[:2]
         assert (places.ravel() == a).all()

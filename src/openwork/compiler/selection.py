@@ -409,8 +409,8 @@ def select_ranks(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
 
 _ORDER = """
 def select_order(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B: T[const], fill: K[const],
-                 filled: T[const], ranks: i64[const],
-                 order: i64[mut], m: i64, n: i64, flip: i64, room: i64):
+                 filled: T[const], ranks: i64[const], pivots: i64[const],
+                 order: i64[mut], moved: C[mut], m: i64, n: i64, flip: i64, room: i64):
     SPACE
     ends: i64[STACK] = empty
     FILL_KEY
@@ -419,41 +419,76 @@ def select_order(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
         p0 = START
         p1 = STOP
         free = FREE
+        stored = p1 - p0
         f: i64 = 0
         less: i64 = 0
         equal: i64 = 0
-        for p in range(p0, p1):
-            KEYED
-            PUT
-            f += 1
-            less += i64(key < of_fill)
-            equal += i64(key == of_fill)
+        if free == 0:
+            less = stored + 0
+        else:
+            for p in range(p0, p1):
+                KEYED
+                less += i64(key < of_fill)
+                equal += i64(key == of_fill)
         begin: i64 = 0
-        done: i64 = 0
-        top: i64 = 0
-        ends[0] = f
         if m == 0:
+            for p in range(p0, p1):
+                KEYED
+                PUT
+                f += 1
+            done: i64 = 0
+            top: i64 = 0
+            ends[0] = f
             for r in range(0, f):
                 SELECT
-        first: i64 = less - 1
-        second: i64 = less + equal - 1
-        for x in range(0, m + 1):
-            rank: i64 = n
-            if x < m:
-                rank = ranks[x]
-            if rank >= less and m > 0 and first >= 0:
-                r = first + 0
-                SELECT
-                first = -1
-            if rank >= less + equal + free and m > 0 and second >= 0:
-                r = second + 0
-                SELECT
-                second = -1
-            if x < m and (rank < less or rank >= less + free):
-                r = rank if rank < less else rank - free
-                SELECT
-        for r in range(0, f):
-            order[p0 + r] = p0 + PLACE_AT_RANK
+            for r in range(0, f):
+                order[p0 + r] = p0 + PLACE_AT_RANK
+        else:
+            before_fill: i64 = 0
+            for x in range(0, m):
+                before_fill += i64(ranks[x] < less)
+            for p in range(p0, p1):
+                order[p] = p + 0
+            for x in range(0, m + 2):
+                splits: i64 = 0
+                pivot: i64 = of_fill
+                at: i64 = -1
+                place: i64 = -1
+                if x == before_fill or x == before_fill + 1:
+                    end = less if x == before_fill else less + equal
+                    splits = i64(free > 0 and end > begin and end < stored)
+                    if x > before_fill:
+                        at = 9223372036854775807
+                else:
+                    x1 = x if x < before_fill else x - 2
+                    rank = ranks[x1]
+                    place = rank if rank < less else rank - free
+                    if rank < less or rank >= less + equal + free:
+                        splits = i64(place >= begin and place < stored)
+                        if splits == 1:
+                            at = pivots[i * m + x1]
+                            p = at + 0
+                            KEYED
+                            pivot = key
+                if splits == 1:
+                    front: i64 = p0 + begin
+                    behind: i64 = 0
+                    for e in range(p0 + begin, p1):  # novector
+                        p = order[e]
+                        KEYED
+                        order[front] = p
+                        w[behind] = p
+                        before = i64(key < pivot or (key == pivot and p < at))
+                        front += before
+                        behind += 1 - before - i64(p == at)
+                    if place >= 0:
+                        order[front] = at
+                        front += 1
+                    for e in range(0, behind):
+                        order[front + e] = w[e]
+                    begin = front - p0
+        for r in range(0, stored):
+            moved[p0 + r] = CRD(r + (free if r >= less + equal else 0))
 """
 
 _FLOAT_KEY = """
@@ -556,8 +591,9 @@ def rank_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, l
 
 
 def order_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
-    """order[p] = the position of the element that comes to p: all of a row in order, or where ranks are given, those
-    before and behind the elements of these ranks, and before and behind the fill value, on their sides."""
+    """order[p], moved[p] = the position of the element that comes to p, and its coordinate there: all of a row in
+    order; or where ranks ascend from 0 on, whose elements are at pivots[i * m + x], those before and behind these, and
+    before and behind the fill value, on their sides and in the order of their positions."""
     return _kernel(_ORDER, scalar, index, crd, dense, missing, long)
 
 
@@ -590,6 +626,7 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
         "COMPLETE": "0" if of_floats else "1",
         "KEY_AT_RANK": "w[r]" if wide else "(w[r] >> 32)",
         "PLACE_AT_RANK": "v[r]" if wide else "(w[r] & 4294967295)",
+        "CRD": crd,
         "COORDINATE": "at - p0" if dense else "i64(crd[at])",
         "AT_Q": "(q - p0)" if dense else "i64(crd[q])",
         "START": "i * n" if dense else "i64(pos[i])",

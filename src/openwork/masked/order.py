@@ -135,12 +135,11 @@ def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, tu
     """Fibres with their elements in order, where each element stood along the axis, and the order of dimensions."""
     _ordered("sort", m)
     fibres = Fibres(m._tensor, d)
-    s, pos = fibres.storage, fibres.starts()
-    taken = Rows(s.values, pos, None, len(pos) - 1, fibres.extent, s.fill_value, True).order(descending)
-    place = np.arange(len(taken), dtype=np.int64) - np.repeat(pos[:-1], np.diff(pos))
+    s = fibres.storage
+    taken, place = fibres.as_rows(missing=True).order(descending)
     old = to_numpy(s.crd[-1]).astype(np.int64)[taken]
     values = s.values[as_array(taken, like=s.values)]
-    crd = (*s.crd[:-1], as_array(place.astype(to_numpy(s.crd[-1]).dtype), like=values))
+    crd = (*s.crd[:-1], as_array(place, like=values))
     ordered = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, crd, values)
     return Tensor._from_storage(ordered), old, tuple(fibres.order)
 

@@ -28,7 +28,7 @@ from ..storage.storage import Storage
 from ..tensor.dtypes import isdtype
 from ..tensor.tensor import Tensor
 
-__all__ = ["Rows", "has_rows", "rows_of", "stored_rows"]
+__all__ = ["Rows", "has_rows", "row_format", "rows_of", "stored_rows"]
 
 Ints = np.ndarray[Any, np.dtype[Any]]
 _KERNELS = {"first": first_kernel, "ranks": rank_kernel, "order": order_kernel}
@@ -44,7 +44,7 @@ def _kernel(kind: str, scalar: str, index: str, crd: str, dense: bool, missing: 
 class Rows:
     """Rows of stored elements: values[pos[i] : pos[i + 1]] at coordinates crd, which ascend; all n where pos is None.
 
-    crd : None where nothing but `order` is asked for
+    crd : None where nothing but `order` of all is asked for
     missing : unspecified elements are no elements; else they are `fill`
     """
 
@@ -90,14 +90,17 @@ class Rows:
         back = np.broadcast_to(np.argsort(by, axis=-1), places.shape)
         return np.take_along_axis(places, back, -1), np.take_along_axis(found, back, -1), nans
 
-    def order(self, descending: bool, ranks: Any = ()) -> Ints:
-        """Each row's positions in the order of its elements; with ranks, only these elements are in their places."""
+    def order(self, descending: bool, ranks: Any = ()) -> tuple[Ints, Ints]:
+        """Each row's positions in the order of its elements, and the coordinates that these come to; with ranks, only
+        these elements are in their places, and those before and behind them on their sides."""
         order = np.empty(length(self.values), np.int64)
-        sorted_ranks = np.sort(np.asarray(ranks, np.int64))
+        moved = np.empty(len(order), np.int64 if self.crd is None else self.crd.dtype)
+        ranks = np.unique(np.asarray(ranks, np.int64))
         if len(order):
-            words = [sorted_ranks, order, len(sorted_ranks), self.n, -int(descending), self._longest() + 1]
+            pivots = self.at(ranks)[1] if len(ranks) else ranks
+            words = [ranks, pivots, order, moved, len(ranks), self.n, -int(descending), self._longest() + 1]
             self._run("order", words)
-        return order
+        return order, moved
 
     def gathered(self, found: Ints) -> Any:
         """The elements at positions, the fill value at -1; recorded where the values are."""
@@ -147,7 +150,7 @@ class Rows:
 
 def has_rows(t: Tensor, axes: tuple[int, ...]) -> bool:
     """Whether the fibres along the axes, one, are floating-point rows that `rows_of` reads where they are."""
-    return axes == (t.ndim - 1,) and t.format == _row_format(t.ndim) and isdtype(t.dtype, "real floating")
+    return axes == (t.ndim - 1,) and t.format == row_format(t.ndim) and isdtype(t.dtype, "real floating")
 
 
 def rows_of(t: Tensor, axis: int, missing: bool = False) -> tuple[Rows, list[int]]:
@@ -160,12 +163,12 @@ def rows_of(t: Tensor, axis: int, missing: bool = False) -> tuple[Rows, list[int
     if t.format.is_dense:
         values = flat(moved.asformat(parse("dense", t.ndim))._storage.values)
         return Rows(values, None, None, count, n, t.fill_value, missing), order
-    s = moved.asformat(_row_format(t.ndim))._storage
+    s = moved.asformat(row_format(t.ndim))._storage
     return Rows(s.values, to_numpy(s.pos[-1]), to_numpy(s.crd[-1]), count, n, s.fill_value, missing), order
 
 
 @lru_cache(maxsize=64)
-def _row_format(ndim: int) -> Format:
+def row_format(ndim: int) -> Format:
     """(i, j, k) -> (i : dense, j : dense, k : compressed)."""
     last = parse("csr", 2).levels[-1].format
     levels = [*(Level(Dim(d), DENSE) for d in range(ndim - 1)), Level(Dim(ndim - 1), last)]
@@ -187,6 +190,6 @@ def stored_rows(rows: Rows, found: Ints, shape: tuple[int, ...]) -> Storage:
     index = np.int64 if pos[-1] >= 1 << 31 else rows.pos.dtype
     values = rows.gathered(found)
     ends = as_array(pos.astype(index, copy=False), like=values)
-    format, levels = _row_format(len(shape)), len(shape) - 1
+    format, levels = row_format(len(shape)), len(shape) - 1
     all_crd = (*(None,) * levels, as_array(np.ascontiguousarray(crd), like=values))
     return Storage(shape, format, scalar_of(values), rows.fill, (*(None,) * levels, ends), all_crd, values)

@@ -22,7 +22,7 @@ from .axes import as_tensor, axis_of
 from .indexing.index import index
 from .indexing.keys import Ints
 from .result_format import to_result_format
-from .selection import Rows
+from .selection import Rows, row_format
 
 __all__ = [
     "Fibres",
@@ -98,9 +98,9 @@ def _in_order(t: Tensor, d: int, descending: bool, ranks: Sequence[int] = ()) ->
             return _dense_like(torch.take_along_dim(dense, torch.from_numpy(order).to(dense.device), d), t)
         return _dense_like(np.take_along_axis(dense, order, d), t)
     fibres = Fibres(t, d)
-    order, new_crd, _ = fibres.sorted(descending, ranks)
     s = fibres.storage
-    last_crd = as_array(new_crd.astype(to_numpy(s.crd[-1]).dtype), like=s.values)
+    order, new_crd = fibres.as_rows().order(descending, ranks)
+    last_crd = as_array(new_crd, like=s.values)
     sorted_storage = Storage(
         s.shape, s.format, s.scalar, s.fill_value, s.pos, (*s.crd[:-1], last_crd), _gather(s.values, order)
     )
@@ -143,9 +143,12 @@ def _places_in_order(t: Tensor, d: int, descending: bool, ranks: Sequence[int] =
     if t.format.is_dense:
         return Tensor._from_dense(_as_index(_dense_order(t, d, descending, ranks), t))
     fibres = Fibres(t, d)
-    order, new_crd, differs = fibres.sorted(descending, ranks)
-    n, rows = t.shape[d], fibres.rows()
-    original = to_numpy(fibres.storage.crd[-1])[order].astype(np.int64)
+    order, new_crd = fibres.as_rows().order(descending, ranks)
+    n, rows, s = t.shape[d], fibres.rows(), fibres.storage
+    original = to_numpy(s.crd[-1])[order].astype(np.int64)
+    values = plain_values(s.values)[order]
+    fill = values.dtype.type(s.fill_value)
+    differs = values == values if fill != fill else values != fill
     out, untaken = np.empty(t.size, np.int64), np.ones(t.size, bool)
     starts = (rows * n)[differs]
     out[starts + new_crd[differs]] = original[differs]
@@ -312,17 +315,23 @@ def _coordinate_matrix(coordinates: tuple[Any, ...], ndim: int) -> Tensor:
 
 
 class Fibres:
-    """A tensor's stored elements in canonical COO with `axis` last: each fibre along it is contiguous."""
+    """A tensor's stored elements with `axis` last, each fibre along it contiguous: compressed rows as they are, other
+    formats in canonical COO."""
 
-    __slots__ = ("extent", "order", "storage")
+    __slots__ = ("extent", "has_rows", "order", "storage")
 
     def __init__(self, t: Tensor, axis: int) -> None:
         self.order = [*(d for d in range(t.ndim) if d != axis), axis]
         self.extent = t.shape[axis]
-        self.storage = t.transpose(self.order).asformat(coo(t.ndim))._storage
+        moved = t.transpose(self.order)
+        self.has_rows = moved.format == row_format(t.ndim)
+        self.storage = (moved if self.has_rows else moved.asformat(coo(t.ndim)))._storage
 
     def starts(self) -> Ints:
         """The position of each fibre's first element, and the number of all elements."""
+        pos = self.storage.pos[-1]
+        if pos is not None and self.has_rows:
+            return to_numpy(pos)
         count = length(self.storage.values)
         new = np.zeros(count, bool)
         new[:1] = True
@@ -333,34 +342,19 @@ class Fibres:
 
     def rows(self) -> Ints:
         """The number of each element's fibre, among all."""
+        if self.has_rows:
+            pos = self.starts()
+            return np.repeat(np.arange(len(pos) - 1), np.diff(pos))
         out = np.zeros(length(self.storage.values), np.int64)
         for c, n in zip(self.storage.crd[:-1], self.storage.shape, strict=False):
             out *= n
             out += to_numpy(c)
         return out
 
-    def sorted(
-        self, descending: bool, ranks: Sequence[int] = ()
-    ) -> tuple[Ints, Ints, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """The elements in order within their fibres, their new coordinates, and which of them differ from the fill.
-
-        ranks : elements that come to their places, with those before and behind them on their sides; all without
-        """
+    def as_rows(self, missing: bool = False) -> Rows:
+        """The fibres as rows of stored elements; missing: unspecified elements are none."""
         s, pos = self.storage, self.starts()
-        rows = Rows(s.values, pos, None, len(pos) - 1, self.extent, s.fill_value)
-        order = rows.order(descending, ranks)
-        values = plain_values(s.values)[order]
-        fill = values.dtype.type(s.fill_value)
-        if descending:
-            after, same = (values < fill) | ((fill != fill) & (values == values)), values == fill
-        else:
-            after, same = (values > fill) | ((fill == fill) & (values != values)), values == fill
-        if fill != fill:
-            same = values != values
-        counts = np.diff(pos)
-        new_crd = np.arange(len(values)) - np.repeat(pos[:-1], counts)
-        new_crd += np.where(after, np.repeat(self.extent - counts, counts), 0)
-        return order, new_crd, ~same
+        return Rows(s.values, pos, to_numpy(s.crd[-1]), len(pos) - 1, self.extent, s.fill_value, missing)
 
 
 @outside()
