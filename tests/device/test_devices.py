@@ -269,7 +269,6 @@ def test_systems_are_solved_without_leaving_the_device() -> None:
         "gmres": lambda: ow.linalg.gmres(A, b),
         "splu": lambda: ow.linalg.splu(A),
         "inv": lambda: ow.linalg.inv(A),
-        "masked_tensor": lambda: ow.as_masked_tensor(A),
     }.items():
         with pytest.raises(UnsupportedError, match=rf"{name} on interpreter[\s\S]*i : dense, j : compressed"):
             run()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..errors import CompilerBug
 from ..ir.types import SIGNED, Type, itemsize, real_of
+from ..ir.values import int_range
 from .emit_builder import Builder, Parts, register_type
 
 __all__ = ["convert", "half_from_bits", "half_to_bits"]
@@ -65,7 +66,21 @@ def _real(b: Builder, x: str, src: Type, dst: Type) -> str:
 
 def _float_to_integer(b: Builder, x: str, src: Type, dst: Type) -> str:
     kind = "fptosi" if dst.scalar in SIGNED else "fptoui"
+    if b.target.kind == "spirv":
+        return _saturated(b, x, src, dst, kind)
     return b.call(b.type(dst), f"llvm.{kind}.sat.{b.suffix(dst)}.{b.suffix(src)}", (b.type(src), x))
+
+
+def _saturated(b: Builder, x: str, src: Type, dst: Type, kind: str) -> str:
+    """`llvm.fptosi.sat` in plain instructions: a runtime of OpenCL lacks the function for vectors of 32."""
+    a, c, (low, high) = b.type(src), b.type(dst), int_range(dst.scalar)
+    below = b.ins(f"fcmp ole {a} {x}, {b.const(float(low), src)}")
+    above = b.ins(f"fcmp oge {a} {x}, {b.const(float(high + 1), src)}")
+    nan = b.ins(f"fcmp uno {a} {x}, {x}")
+    outside = b.ins(f"or i1 {nan}, {b.ins(f'or i1 {below}, {above}')}")
+    inside = b.ins(f"{kind} {a} {b.ins(f'select i1 {outside}, {a} {b.const(0.0, src)}, {a} {x}')} to {c}")
+    out = b.ins(f"select i1 {below}, {c} {low}, {c} {inside}")
+    return b.ins(f"select i1 {above}, {c} {high}, {c} {out}")
 
 
 def _float_to_float(b: Builder, x: str, src: Type, dst: Type) -> str:

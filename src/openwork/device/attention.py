@@ -18,8 +18,9 @@ from ..late import late
 from ..reals import real
 from ..runtime.formats import resolve_format
 from .conversion import assembled, summed
-from .coordinates import Elements, elements_of
+from .coordinates import Elements, elements_of, stretched
 from .elementwise import astype, elementwise
+from .joins import key_of
 from .kernels import each
 from .operations import on_device, refused
 from .products import product
@@ -27,7 +28,7 @@ from .row_statistics import softmax
 from .statements import view_of
 from .tensor import DeviceTensor
 from .transfer import over
-from .vector import chosen, fill, gather, strided, uniform
+from .vector import chosen, fill, strided, uniform
 
 __all__ = ["attend"]
 
@@ -125,26 +126,8 @@ def _seen(mask: DeviceTensor, lead: tuple[int, ...], is_causal: bool) -> DeviceT
     found = found.at(chosen(marks))
     if not lead:
         return assembled(found, resolve_format("csr", 2), False, True)
-    return assembled(_repeated(found, mask.shape[:-2], lead), resolve_format(STACK, 3), False, True)
-
-
-def _repeated(e: Elements, outer: tuple[int, ...], lead: tuple[int, ...]) -> Elements:
-    """The elements of masks for each place of the leading dimensions, numbered: of a mask that has not all, several."""
-    *stacks, i, j = e.coordinates
-    own = dict(zip(range(len(lead) - len(outer), len(lead)), zip(outer, stacks, strict=True), strict=True))
-    times, terms, reads, step = 1, [], {}, math.prod(lead)
-    numbers: dict[str, int] = {}
-    for d, n in enumerate(lead):
-        step //= max(1, n)
-        if d in own and own[d][0] == n:
-            terms.append(f"c{d}[t // times] * {step}")
-            reads[f"c{d}"] = own[d][1]
-        else:
-            terms.append(f"t % times // {times} % {n} * {step}")
-            times *= n
-    device, count = e.values.device, e.values.length * times
-    at, b = device.memory(count, "i64"), device.memory(count, "i64")
-    numbers["times"] = times
-    each(device, count, f"at[t] = t // times\nb[t] = {' + '.join(terms)}", {"at": at, "b": b}, **reads, **numbers)
-    shape = (math.prod(lead), *e.shape[-2:])
-    return Elements(shape, [b, gather(i, at), gather(j, at)], gather(e.values, at))
+    every = stretched(found, (*lead, *mask.shape[-2:]))
+    *stacks, i, j = every.coordinates
+    b = key_of(stacks, lead, i.length, i, "attend")
+    shape = (math.prod(lead), *mask.shape[-2:])
+    return assembled(Elements(shape, [b, i, j], every.values), resolve_format(STACK, 3), False, True)

@@ -24,7 +24,7 @@ from .statements import argument_of, operand_of, outer_of
 from .tensor import DeviceTensor
 from .vector import chosen, fill, gather
 
-__all__ = ["Elements", "coordinates", "count", "elements_of", "has_gaps", "walk_of"]
+__all__ = ["Elements", "coordinates", "count", "elements_of", "has_gaps", "stretched", "walk_of"]
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +94,31 @@ def elements_of(t: DeviceTensor, values: Memory | None = None) -> Elements:
         return Elements((), [], values)
     found = Elements(t.shape, [coordinates(t, d) for d in range(t.ndim)], values)
     return found.at(chosen(_marks(found.coordinates[0]))) if has_gaps(t) else found
+
+
+def stretched(e: Elements, shape: tuple[int, ...]) -> Elements:
+    """The elements of a tensor that is broadcast to a shape: each as often as its dimensions of one element say."""
+    if e.shape == shape:
+        return e
+    own = (*(0,) * (len(shape) - len(e.shape)), *e.shape)
+    held = (*(None,) * (len(shape) - len(e.shape)), *e.coordinates)
+    times, device = 1, e.values.device
+    repeated: list[tuple[int, int] | None] = []
+    for n, m in zip(shape, own, strict=True):
+        repeated.append(None if n == m else (times, n))
+        times *= 1 if n == m else n
+    at, coordinates = device.memory(e.values.length * times, "i64"), []
+    each(device, at.length, "y[t] = t // times", {"y": at}, times=times)
+    for c, place in zip(held, repeated, strict=True):
+        if place is None:
+            assert c is not None
+            coordinates.append(gather(c, at))
+            continue
+        out = device.memory(at.length, "i64")
+        body = "y[t] = t % times // below % extent"
+        each(device, at.length, body, {"y": out}, times=times, below=place[0], extent=place[1])
+        coordinates.append(out)
+    return Elements(shape, coordinates, gather(e.values, at))
 
 
 def _marks(x: Memory) -> Memory:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.index import Access, Apply, Assignment
+from ..ir.index import Access, Apply, Assignment, Expression
 from ..ir.operations import INFIX, OPERATIONS
 from ..late import late
 from ..runtime.operation import block
@@ -16,16 +17,17 @@ from ..storage.buffers import scalar_name, torch_dtype
 from ..storage.scalars import python_scalar
 from .adapter import Memory
 from .conversion import assembled, ordered, starts_of, summed
-from .coordinates import Elements, elements_of
+from .coordinates import Elements, coordinates, elements_of, stretched
+from .joins import bisected, key_of
 from .kernels import Number, each
 from .operations import by_elements, on_device, refused
-from .rules import Result, result_of
+from .rules import result_of
 from .statements import sample, view_of
 from .tensor import DeviceTensor
 from .transfer import over
-from .vector import cast, chosen, fill, gather, joined, strided
+from .vector import cast, chosen, fill, gather, joined, order_of, strided
 
-__all__ = ["apply", "astype", "elementwise", "mapped"]
+__all__ = ["apply", "astype", "at_structure", "elementwise", "mapped", "merged", "number"]
 
 recorded_elements = late("device.gradients", "recorded_elements")
 recorded_product = late("device.gradients", "recorded_product")
@@ -51,7 +53,8 @@ def _computed_in(op: str, scalars: list[str], result: str) -> str:
     return compute_scalar(promote(tuple(scalars)) if own else result)
 
 
-def _number(x: Any, scalar: str) -> Number:
+def number(x: Any, scalar: str) -> Number:
+    """A number of Python's beside values of a type."""
     kind = weak(scalar, x.__class__)
     return Number(python_scalar(x, kind), kind)
 
@@ -72,14 +75,15 @@ def elementwise(name: str, *operands: Any) -> DeviceTensor:
     if len(tensors) == 1:
         t = tensors[0]
         t = t if rule.format == t.format else summed(t)  # sums are kept by what is linear
-        numbers = [t.memory if x is tensors[0] else _number(x, t.scalar) for x in operands]
+        numbers = [t.memory if x is tensors[0] else number(x, t.scalar) for x in operands]
         return t.with_values(mapped(op, numbers, rule.scalar), rule.fill_value)
     if len(tensors) != len(operands):
         raise refused(name, tensors)
     a, b = map(summed, tensors)
     if a.format == b.format and (a.format.is_dense or _same_structure(a, b)):
         return a.with_values(mapped(op, [a.memory, b.memory], rule.scalar), rule.fill_value).asformat(rule.format)
-    return _merged(op, a, b, rule)
+    found = merged(op, (elements_of(a), elements_of(b)), (a.fill_value, b.fill_value), rule.scalar)
+    return assembled(found, rule.format, rule.fill_value, True)
 
 
 def _same_structure(a: DeviceTensor, b: DeviceTensor) -> bool:
@@ -107,14 +111,35 @@ def _broadcast(name: str, op: str, tensors: list[DeviceTensor]) -> DeviceTensor:
         letters = "abcdefgh"[: t.ndim]
         return recorded_product(name, [letters, letters[t.ndim - d.ndim :]], letters, (t, d))  # type: ignore[no-any-return]
     rule = result_of(name, *tensors)
+    return t.with_values(_sampled(t, d, rule.scalar, False), 0).asformat(rule.format)
+
+
+def _sampled(t: DeviceTensor, d: DeviceTensor, scalar: str, pattern: bool) -> Memory:
+    """The elements of a dense tensor that is stretched, at those of another, times these or not."""
     names = tuple(f"i{k}" for k in range(t.ndim))
-    view = view_of(d)
-    own = [k for k in range(d.ndim) if d.shape[k] > 1 or shape[t.ndim - d.ndim + k] == 1]
-    dims = tuple(names[t.ndim - d.ndim + k] for k in own)
+    view, lead = view_of(d), t.ndim - d.ndim
+    own = [k for k in range(d.ndim) if d.shape[k] > 1 or t.shape[lead + k] == 1]
     view = view._replace(shape=tuple(d.shape[k] for k in own), strides=tuple(view.strides[k] for k in own))
-    product = Apply("mul", (Access("A", names), Access("B", dims)))
-    values = sample(Assignment(Access("C", names), "+=", product), {"A": t, "B": view}, rule.scalar)
-    return t.with_values(values, 0).asformat(rule.format)
+    left: Expression = Access("A", names)
+    product = Apply(
+        "mul", (Apply("pattern", (left,)) if pattern else left, Access("B", tuple(names[lead + k] for k in own)))
+    )
+    return sample(Assignment(Access("C", names), "+=", product), {"A": t, "B": view}, scalar)
+
+
+def at_structure(t: DeviceTensor, d: DeviceTensor) -> Memory:
+    """The elements of a tensor, stretched to a shape, in the places of another that has it."""
+    if d.format.is_dense:
+        return _sampled(t, d, d.scalar, True)
+    e, device = stretched(elements_of(summed(d)), t.shape), t.adapter
+    key = key_of(e.coordinates, t.shape, e.values.length, e.values, "values")
+    order = order_of([(key, math.prod(t.shape))])
+    keys, length = gather(key, order), t.memory.length
+    wanted = key_of([coordinates(t, k) for k in range(t.ndim)], t.shape, length, e.values, "values")
+    out, at = fill(device, length, d.fill_value, d.scalar), bisected(keys, wanted)
+    body = "if at[t] < n_keys:\n    if k[at[t]] == w[t]:\n        y[t] = x[order[at[t]]]"
+    each(device, length, body, {"y": out}, at=at, k=keys, w=wanted, x=e.values, order=order, n_keys=keys.length)
+    return out
 
 
 def _stretched(t: DeviceTensor, shape: tuple[int, ...]) -> Memory:
@@ -124,16 +149,21 @@ def _stretched(t: DeviceTensor, shape: tuple[int, ...]) -> Memory:
     return strided(view.memory, shape, [0] * (len(shape) - len(own)) + own)
 
 
-def _merged(op: str, a: DeviceTensor, b: DeviceTensor, rule: Result) -> DeviceTensor:
-    """An operation of two tensors, at the elements that either stores; at those of both where it is 0 elsewhere."""
-    left, right = elements_of(a), elements_of(b)
-    device, n = a.adapter, left.values.length
+def merged(
+    op: str, both: tuple[Elements, Elements], fills: tuple[Any, Any], scalar: str, how: str | None = None
+) -> Elements:  # fmt: skip
+    """An operation of two tensors' elements, at those that either has; at those of both where it is 0 elsewhere.
+
+    how : "intersection" of masks: at those of both; "union": what only one has as it is
+    """
+    left, right = both
+    device, n = left.values.device, left.values.length
     places = joined([_numbered(left.values, 0), _numbered(right.values, n)])
     coordinates = [joined([x, y]) for x, y in zip(left.coordinates, right.coordinates, strict=True)]
-    both = Elements(a.shape, coordinates, places)
-    both, _, marks = ordered(both, both.coordinates, list(a.shape))
+    every = Elements(left.shape, coordinates, places)
+    every, _, marks = ordered(every, every.coordinates, list(left.shape))
     _, starts, count = starts_of(marks)
-    x, y = fill(device, count, a.fill_value, a.scalar), fill(device, count, b.fill_value, b.scalar)
+    x, y = (fill(device, count, value, e.values.scalar) for e, value in zip(both, fills, strict=True))
     ab = {side: fill(device, count, 0, "i64") for side in ("in_a", "in_b")}
     body = """
 for q in range(starts[t], starts[t + 1]):
@@ -145,18 +175,21 @@ for q in range(starts[t], starts[t + 1]):
         in_b[t] = 1
 """.strip("\n")
     writes = {"x": x, "y": y, **ab}
-    each(device, count, body, writes, starts=starts, place=both.values, va=left.values, vb=right.values, n_a=n)
+    each(device, count, body, writes, starts=starts, place=every.values, va=left.values, vb=right.values, n_a=n)
+    values = mapped(op, [x, y], scalar)
+    if how == "union":
+        body = "if in_a[t] + in_b[t] < 2:\n    z[t] = T_z(x[t]) if in_a[t] > 0 else T_z(y[t])"
+        each(device, count, body, {"z": values}, x=x, y=y, **ab)
     out = Elements(
-        a.shape, [gather(c, Memory(device, "i64", count, starts.handle)) for c in both.coordinates],
-        mapped(op, [x, y], rule.scalar),
+        left.shape, [gather(c, Memory(device, "i64", count, starts.handle)) for c in every.coordinates], values
     )  # fmt: skip
-    if op in ("mul", "and", "band"):
-        for t, side in ((a, "in_a"), (b, "in_b")):
-            if t.fill_value == 0:
-                kept = chosen(ab["in_a"]) if side == "in_a" else chosen(ab["in_b"])
+    if how == "intersection" or (how is None and op in ("mul", "and", "band")):
+        for value, side in zip(fills, ("in_a", "in_b"), strict=True):
+            if how == "intersection" or value == 0:
+                kept = chosen(ab[side])
                 out = out.at(kept)
                 ab = {k: gather(v, kept) for k, v in ab.items()}
-    return assembled(out, rule.format, rule.fill_value, True)
+    return out
 
 
 def _numbered(x: Memory, first: int) -> Memory:
@@ -179,7 +212,7 @@ def astype(t: DeviceTensor, dtype: object, *, copy: bool = True) -> DeviceTensor
 
 def apply(op: str, t: DeviceTensor, scalar: str, *numbers: int | float) -> DeviceTensor:
     """An operation of the loop IR on a tensor without duplicates; the fill value stays 0."""
-    operands: list[Memory | Number] = [t.memory, *(_number(x, t.scalar) for x in numbers)]
+    operands: list[Memory | Number] = [t.memory, *(number(x, t.scalar) for x in numbers)]
     return t.with_values(mapped(op, operands, scalar), python_scalar(0, scalar))
 
 

@@ -19,13 +19,24 @@ from .operations import refused
 from .tensor import DeviceTensor
 from .vector import chosen, fill, gather
 
-__all__ = ["index"]
+__all__ = ["index", "selected"]
 
 
 def index(t: DeviceTensor, key: Any) -> DeviceTensor:
     """`t[key]` with NumPy's keys; one element is a tensor of rank 0. Index arrays are the host's, and moved there."""
     if t.is_recorded:
         raise refused("indexing", (t,), "torch records the values, and this has no gradient there; detach()")
+    found, t = selected(t, key)
+    for target in candidates(t.format, found.shape, found.values.length):
+        try:
+            return assembled(found, target, t.fill_value, True)
+        except (FormatError, ShapeError, UnsupportedError):
+            continue
+    return assembled(found, t.asformat("coo").format, t.fill_value, True)
+
+
+def selected(t: DeviceTensor, key: Any) -> tuple[Elements, DeviceTensor]:
+    """The elements at a key, and the tensor without duplicates."""
     chosen_by = select(key, t.shape)
     t = summed(t)
     e = _in_spans(elements_of(t), chosen_by)
@@ -41,13 +52,7 @@ def index(t: DeviceTensor, key: Any) -> DeviceTensor:
             coordinates.append(numbers[axis.array])
         else:
             coordinates.append(fill(device, n, 0, "i64"))
-    found = Elements(chosen_by.shape, coordinates, e.values)
-    for target in candidates(t.format, chosen_by.shape, n):
-        try:
-            return assembled(found, target, t.fill_value, True)
-        except (FormatError, ShapeError, UnsupportedError):
-            continue
-    return assembled(found, t.asformat("coo").format, t.fill_value, True)
+    return Elements(chosen_by.shape, coordinates, e.values), t
 
 
 def _in_spans(e: Elements, by: Selection) -> Elements:

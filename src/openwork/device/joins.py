@@ -20,7 +20,7 @@ from .coordinates import Elements
 from .kernels import each
 from .vector import cast, chosen, fill, gather, order_of, scan
 
-__all__ = ["Labelled", "combined", "key_of", "pairs", "summed_runs", "within"]
+__all__ = ["Labelled", "bisected", "combined", "key_of", "pairs", "summed_runs", "within"]
 
 KEY = 62
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..interop.operands import is_operand
+from ..late import late
 from ..runtime.operation import block
 from ..storage.buffers import is_torch
 from ..tables import HOMES
@@ -19,6 +20,8 @@ from .tensor import DeviceTensor
 from .transfer import array_of
 
 __all__ = ["DEVICE_OPERATIONS", "call", "on_device", "refused"]
+
+call_masked = late("device.masked", "call_masked")
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEVICE_OPERATIONS: dict[str, Callable[..., Any]] = {}
@@ -44,7 +47,8 @@ def by_elements(function: F) -> F:
 
 def refused(name: str, operands: Any, why: str = "") -> UnsupportedError:
     """The error of an operation that does not run on a device, with the formats of its operands."""
-    tensors = [x for x in operands if isinstance(x, DeviceTensor)]
+    tensors = [getattr(x, "specified", x) for x in operands]
+    tensors = [x for x in tensors if isinstance(x, DeviceTensor)]
     device = tensors[0].device if tensors else "a device"
     formats = "; ".join(str(t.format) for t in tensors)
     return UnsupportedError(
@@ -60,7 +64,10 @@ def call(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """
     found = [_adopted(x) for x in args]
     options = {k: v for k, v in kwargs.items() if not (k == "out" and v is None)}
-    _check_devices(name, (*_tensors(found), *_tensors(options.values())), [*found, *options.values()])
+    held = [getattr(x, "specified", x) for x in _flat((*found, *options.values()))]
+    _check_devices(name, _tensors(held), held)
+    if any(hasattr(x, "specified") for x in _flat(found)):
+        return call_masked(name, tuple(found), options)
     function = DEVICE_OPERATIONS.get(name)
     if function is not None:
         result = function(*found, **options)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..format.format import Format
+from ..masked.tensor import MaskedTensor, wrap
 from ..runtime.operation import namespace
 from ..storage.buffers import numpy_dtype, scalar_of
 from ..tensor.tensor import Tensor
@@ -36,6 +37,8 @@ def result_of(name: str, *operands: Any) -> Result:
 
 def _kind(x: Any) -> Any:
     """A hashable description of an operand."""
+    if hasattr(x, "specified"):
+        return ("masked", _kind(x.specified), x.is_number)
     if not isinstance(x, DeviceTensor):
         return ("number", type(x), repr(x), _Value(x))
     multiple = max([SMALL, *(level.format.arguments[1] for level in x.format.levels if level.format.is_structured)])
@@ -60,19 +63,24 @@ class _Value:
 def _result(name: str, kinds: tuple[Any, ...]) -> Result:
     operands: list[Any] = []
     for kind in kinds:
-        if kind[0] == "number":
-            operands.append(kind[3].value)
-            continue
-        _, format, scalar, _, fill, shape = kind
-        array = np.full(shape, fill.value, numpy_dtype(scalar))
-        dense = Tensor._from_dense(array)
-        operands.append(dense if format.is_dense else _sparse(dense, format, fill.value))
+        operands.append(wrap(_tensor(kind[1]), kind[2]) if kind[0] == "masked" else _tensor(kind))
     with np.errstate(all="ignore"):
         result = getattr(namespace(), name)(*operands)
+    if isinstance(result, MaskedTensor):
+        result = result.specified
     if not isinstance(result, Tensor):
         result = Tensor._from_dense(np.asarray(result))
     s = result._storage
     return Result(s.format, scalar_of(s.values), s.fill_value)
+
+
+def _tensor(kind: tuple[Any, ...]) -> Any:
+    """A number, or a tensor of a kind."""
+    if kind[0] == "number":
+        return kind[3].value
+    _, format, scalar, _, fill, shape = kind
+    dense = Tensor._from_dense(np.full(shape, fill.value, numpy_dtype(scalar)))
+    return dense if format.is_dense else _sparse(dense, format, fill.value)
 
 
 def _sparse(dense: Tensor, format: Format, fill: Any) -> Tensor:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from . import attention, elementwise, products, reductions, row_statistics, solvers
+from . import (
+    attention,
+    elementwise,
+    masked_operations,
+    masked_reductions,
+    products,
+    reductions,
+    row_statistics,
+    solvers,
+)
 from .operations import DEVICE_OPERATIONS, call
 
 __all__ = [
@@ -10,6 +19,8 @@ __all__ = [
     "attention",
     "call",
     "elementwise",
+    "masked_operations",
+    "masked_reductions",
     "products",
     "reductions",
     "row_statistics",

@@ -31,6 +31,7 @@ adopted = late("device.transfer", "adopted")
 
 __all__ = [
     "asarray",
+    "is_on_device",
     "is_sparse_source",
     "refuse_device",
     "refuse_masked",
@@ -86,7 +87,7 @@ def asarray(
             return t
     if is_lazy(obj):
         obj = obj.compute()  # type: ignore[attr-defined]
-    if _is_on_device(obj):
+    if is_on_device(obj):
         return adopted(obj, dtype, format, fill_value, device)  # type: ignore[no-any-return]
     t = obj if isinstance(obj, Tensor) else _tensor_of(obj, copy, fill_value, format)
     if isinstance(obj, Tensor) and copy:
@@ -116,7 +117,7 @@ def asarray(
 def refuse_device(operation: str, *operands: Any) -> None:
     """Raise UnsupportedError, by name, for a tensor on a device that has an adapter: what reads buffers on the host."""
     for x in operands:
-        if _is_on_device(x):
+        if is_on_device(x):
             device, format = getattr(x, "device", "opencl"), getattr(x, "format", "an array of pyopencl")
             raise UnsupportedError(
                 f"{operation} on {device}\n  got: {format}"
@@ -124,7 +125,7 @@ def refuse_device(operation: str, *operands: Any) -> None:
             )
 
 
-def _is_on_device(obj: Any) -> bool:
+def is_on_device(obj: Any) -> bool:
     """Whether `obj` is a tensor or array on a device that has an adapter, see `device`."""
     opencl: Any = sys.modules.get("pyopencl.array")
     if buffers.is_torch(obj):

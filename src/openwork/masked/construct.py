@@ -8,7 +8,8 @@ import numpy as np
 
 from ..compiler.coiterate.merge_formats import with_bitmap
 from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
-from ..interop.sources import asarray, refuse_device
+from ..interop.sources import asarray, is_on_device, refuse_device
+from ..late import late
 from ..ops.indexing.taking import sparse_mask, values_at
 from ..runtime.conversion.remap import canonical
 from ..runtime.gradient_hook import tracked
@@ -20,6 +21,8 @@ from ..tensor.tensor import Tensor
 from . import forms
 from .structure import pattern, restricted, same
 from .tensor import MaskedTensor, wrap, zero
+
+made_there = late("device.masked_operations", "made")
 
 __all__ = ["as_masked_tensor", "masked_tensor", "strided_tensor"]
 
@@ -53,6 +56,10 @@ def masked_tensor(data: Any, mask: Any = None, requires_grad: bool = False) -> M
     1.0
     """
     tensor = _made(_detached(data), mask)
+    if is_on_device(tensor):
+        if requires_grad:
+            refuse_device("masked_tensor with requires_grad", tensor)
+        return tensor.copy()
     out = wrap(tensor._tensor.detach(), tensor._scalar)
     s = out._tensor._storage
     out = wrap(Tensor._from_storage(s.with_values(buffers.copied(s.values))), tensor._scalar)
@@ -92,7 +99,8 @@ def _detached(data: Any) -> Any:
 
 
 def _made(data: Any, mask: Any) -> MaskedTensor:
-    refuse_device("masked_tensor", data, mask)
+    if is_on_device(data) or is_on_device(mask):
+        return made_there(data, mask)  # type: ignore[no-any-return]
     if mask is None:
         return _alone(data)
     if isinstance(data, MaskedTensor | np.ma.MaskedArray) or _is_torch_masked(data):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from ..format.format import Format
 
+there = late("device.masked", "MaskedDeviceTensor")
+
 if TYPE_CHECKING:
     from .show import html, text
 else:
@@ -265,7 +267,10 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
 
     def to(self, device: object = None, dtype: object = None) -> MaskedTensor:
         """The elements on another device, or in another dtype."""
-        return wrap(self._tensor.to(device, dtype), self._scalar)
+        moved = self._tensor.to(device, dtype)
+        if hasattr(type(moved), "__openwork_device__"):
+            return there(moved, self._scalar)  # type: ignore[no-any-return]
+        return wrap(moved, self._scalar)
 
     def clone(self) -> MaskedTensor:
         """A copy with buffers of its own."""
