@@ -158,3 +158,16 @@ def test_what_does_not_fit_is_refused() -> None:
     ):
         with pytest.raises(error, match=message):
             ow.asarray(other)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_copy_shares_no_memory(library: str) -> None:
+    t = ow.asarray(DENSE, format="csr")
+    if library == "torch":
+        t = ow.asarray(pytest.importorskip("torch").tensor(DENSE), format="csr")
+    other = Other(t.__binsparse_descriptor__(), t.__binsparse__())
+    shared, copied = ow.asarray(other), ow.asarray(other, copy=True)
+    t.values[:] = 7
+    assert (shared.values == 7).all()
+    assert not (copied.values == 7).any()
+    assert type(copied.values) is type(t.values)

@@ -166,6 +166,7 @@ HEADERS = [
     ("{'descr': '<S0', 'fortran_order': False, 'shape': (1000000000000,), }", "data.npy has values of |S0"),
     ("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }", "declares 8000000000000 bytes"),
     ("{'descr': '|b1', 'fortran_order': False, 'shape': (99999999999999999999,), }", "has an impossible shape"),
+    ("{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999999999), }", "has an impossible shape"),
     ("{'descr': '<U999999999', 'fortran_order': False, 'shape': (1,), }", "data.npy"),
     ("{'descr': '<f8', 'fortran_order': False, 'shape': " + "(" * 300 + ")" * 300 + "}", "not the header"),
     ("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2, 3)", "not the header of an array"),

@@ -9,6 +9,7 @@ import os
 import tempfile
 import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 import openwork as ow
 import openwork.io as io
 from openwork.errors import FileFormatError
+from openwork.io.containers import store_header
 from openwork.io.shared import limits
 
 BANNER = b"%%MatrixMarket matrix coordinate real general\n9 9 40000000\n"
@@ -189,6 +191,28 @@ def test_holes_are_not_bytes_on_disk(tmp_path: Path) -> None:
                 with at_most(MIB), pytest.raises(FileFormatError, match="of which only"):
                     ow.read(file.name)
                 return
+    pytest.skip("no file system with holes")
+
+
+def test_a_store_of_holes(tmp_path: Path) -> None:
+    """Its header, with the checksums of zeros, fits; no buffer of the size that it says is made."""
+    size = 256 * MIB
+    for folder in (tmp_path, Path("/dev/shm")):
+        if not os.access(folder, os.W_OK):
+            continue
+        with tempfile.TemporaryDirectory(dir=folder, suffix=".ow") as name:
+            values = {
+                "dtype": "f8", "length": size // 8, "crc32": [zlib.crc32(bytes(store_header.BLOCK))] * (size // store_header.BLOCK)
+            }  # fmt: skip
+            text = store_header.spelled(ow.format("dense", 1), (size // 8,), "f64", 0.0, {"values": values})
+            (Path(name) / store_header.HEADER).write_bytes(text)
+            with (Path(name) / "values.bin").open("wb") as file:
+                file.truncate(size)
+                if os.fstat(file.fileno()).st_blocks * 512 > MIB:
+                    continue
+            with at_most(MIB), pytest.raises(FileFormatError, match="of which only"):
+                ow.read(name)
+            return
     pytest.skip("no file system with holes")
 
 

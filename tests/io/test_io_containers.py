@@ -608,3 +608,19 @@ def test_damage_of_parquet_is_an_error(tmp_path: Path) -> None:
         parquet._pyarrow(path).parquet.write_table(table.replace_schema_metadata(metadata), path)
         with pytest.raises(ow.FileFormatError, match="not that of its checksum"):
             ow.read(path)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_indices_of_every_width_in_any_order(tmp_path: Path, dtype: str) -> None:
+    """Of 32 and 64 bits with a sign they stay; differences of others do not tell that they fall."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        file.attrs["encoding-type"] = "anndata"
+        x = file.create_group("X")
+        x.attrs["encoding-type"], x.attrs["shape"] = "csr_matrix", np.array([2, 6])
+        x["indptr"], x["indices"] = np.array([0, 3, 5], dtype), np.array([5, 2, 0, 1, 1], dtype)
+        x["data"] = np.arange(1.0, 6)
+    t = ow.read(tmp_path / "a.h5ad")
+    assert t._storage.crd[1].dtype == (dtype if dtype in ("i4", "i8") else "i4")
+    assert "unordered" in str(t.format)
+    np.testing.assert_array_equal(t.to_numpy(), [[3, 0, 2, 0, 0, 1], [0, 9, 0, 0, 0, 0]])

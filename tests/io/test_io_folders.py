@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import shutil
 import subprocess
@@ -16,6 +18,7 @@ import pytest
 
 import openwork as ow
 from openwork.io.containers import store, zarr_store
+from openwork.io.shared import exchange as exchange_module
 from openwork.io.shared import leftovers, replace
 from openwork.io.shared.exchange import exchange
 from openwork.io.shared.folder import Folder
@@ -249,6 +252,56 @@ def test_two_folders_change_places_in_one_step(tmp_path: Path) -> None:
     assert (tmp_path / "b" / "a").exists()
     with pytest.raises(FileNotFoundError):
         exchange(str(tmp_path / "a"), str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("name", ["t.ow", "t.npz"])
+def test_a_new_name_is_on_disk(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written comes first, the folder that has its name last, whether or not another had it."""
+    synced: list[str] = []
+    sync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        place = tmp_path / name
+        synced.append("folder" if os.path.samestat(os.fstat(descriptor), os.stat(tmp_path)) else "data")
+        assert (synced[-1] == "folder") <= place.exists()
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    for seed in range(2):
+        synced.clear()
+        ow.write(tmp_path / name, matrix(seed))
+        assert synced[-1] == "folder"
+        assert synced.count("folder") == 1 < len(synced)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS, errno.EPERM])
+def test_a_file_system_without_the_step(tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders are then moved one after the other."""
+
+    def refusing(first: bytes, second: bytes) -> int:
+        ctypes.set_errno(number)
+        return -1
+
+    monkeypatch.setattr(exchange_module, "_swap", lambda: refusing)
+    for seed in range(2):
+        ow.write(tmp_path / "t.ow", matrix(seed))
+        np.testing.assert_array_equal(ow.read(tmp_path / "t.ow").to_numpy(), matrix(seed).to_numpy())
+        assert [p.name for p in tmp_path.iterdir()] == ["t.ow"]
+
+
+def test_the_chunk_that_is_corrupt_is_named_in_both_dimensions(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "a.h5ad"
+    with h5py.File(path, "w") as file:
+        file.attrs["encoding-type"] = "anndata"
+        x = file.create_dataset("X", shape=(6, 5), chunks=(3, 2), dtype="f8", compression="gzip")
+        x[...] = np.arange(30.0).reshape(6, 5)
+        x.attrs["encoding-type"] = "array"
+    np.testing.assert_array_equal(ow.read(path).to_numpy(), np.arange(30.0).reshape(6, 5))
+    with h5py.File(path, "r+") as file:
+        file["X"].id.write_direct_chunk((3, 4), b"no deflated data")
+    with pytest.raises(ow.FileFormatError, match="chunk 1, 2"):
+        ow.read(path)
 
 
 # -- chunks that unpack to too much --------------------------------------------------------------------------------

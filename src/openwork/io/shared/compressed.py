@@ -66,14 +66,14 @@ def compressed(
     `values` has a trailing axis pair for blocks; pos and crd must be valid already.
     """
     minor = "j" if major == "i" else "i"
-    ordered, unique = ordered_and_unique(pos, crd)
-    properties = ", ".join(w for w, lacks in (("nonunique", not unique), ("unordered", not ordered)) if lacks)
-    level = f"compressed({properties})" if properties else "compressed"
     dtype = index_dtype((*shape, crd.size))
     if pos.dtype.kind != "i" or pos.dtype.itemsize not in (4, 8):
         pos = pos.astype(dtype)
     if crd.dtype.kind != "i" or crd.dtype.itemsize not in (4, 8):
         crd = crd.astype(dtype)
+    ordered, unique = ordered_and_unique(pos, crd)
+    properties = ", ".join(w for w, lacks in (("nonunique", not unique), ("unordered", not ordered)) if lacks)
+    level = f"compressed({properties})" if properties else "compressed"
     if blocks == (1, 1):
         text = f"(i, j) -> ({major} : dense, {minor} : {level})"
     else:
