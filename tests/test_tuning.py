@@ -15,6 +15,7 @@ NUMBER = re.compile(r"^(_?[A-Z][A-Z0-9_]*(?:, _?[A-Z][A-Z0-9_]*)*)(?: *: [\w\[\]
 LIMITS = {
     "ops/elementwise/maps.py": {"_LEAST"},
     "runtime/values.py": {"_EXACT"},
+    "runtime/check.py": {"_WIDE"},
     "codegen/disk.py": {"_LIMIT", "_LARGEST", "_TRIM_EVERY", "_DAY", "_UNUSED"},
     "codegen/emit_checked.py": {"VIOLATION"},
     "codegen/emit_complex.py": {"_LN2, _LN10"},

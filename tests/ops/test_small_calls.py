@@ -175,8 +175,8 @@ def _said(function: Callable[[], Any]) -> set[str]:
     return {str(w.message).split(" encountered")[0] for w in found}
 
 
-def test_prepared_checks_find_what_the_stages_find() -> None:
-    """Of buffers that change a little every time, the same are refused, in the same words, as without a prepared check."""
+def test_checks_by_types_find_what_the_stages_find() -> None:
+    """Of buffers and shapes that change a little every time, the same are refused, in the same words, as by stages."""
     rng = np.random.default_rng(3)
     formats = ("csr", "csc", "coo", "bsr(2,2)", "(i, j) -> (j - i : compressed, j : range)")
     for spec in formats:
@@ -187,8 +187,17 @@ def test_prepared_checks_find_what_the_stages_find() -> None:
         for _ in range(60):
             pos, crd, values = ([None if b is None else b.copy() for b in g] for g in (t.pos, t.crd, (t.values,)))
             spoil(rng, pos, crd, values)
-            s = Storage(t.shape, t.format, t.scalar, 0, tuple(pos), tuple(crd), values[0])
+            shape = t.shape if rng.random() < 0.6 else spoiled_shape(rng, t.shape)
+            s = Storage(shape, t.format, t.scalar, 0, tuple(pos), tuple(crd), values[0])
             assert outcome(lambda: check(s)) == outcome(lambda: check_in_stages(s)), (spec, pos, crd)  # noqa: B023
+
+
+def spoiled_shape(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Another shape: an extent more, less, negative or no integer, wide, or a dimension more or less."""
+    at = int(rng.integers(2))
+    change: Any = [1, -1, -shape[at] - 1, 0.5, 2**40, np.int64(1)][rng.integers(6)]
+    other = [*shape[:at], shape[at] + change, *shape[at + 1 :]]
+    return tuple([other, other[:1], [*other, 1]][int(rng.choice(3, p=[0.8, 0.1, 0.1]))])
 
 
 def spoil(rng: np.random.Generator, pos: list[Any], crd: list[Any], values: list[Any]) -> None:
@@ -203,7 +212,7 @@ def spoil(rng: np.random.Generator, pos: list[Any], crd: list[Any], values: list
 
 
 def check_in_stages(s: Storage) -> None:
-    """The check without anything prepared."""
+    """The check without kernels."""
     check_layout(s)
     check_indices(s)
 
@@ -247,33 +256,46 @@ def test_prepared_products_of_torch_see_what_changes() -> None:
 
 @pytest.mark.skipif(CHECKED, reason="addresses take calls of their own")
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_scipys_matrices_are_taken_over_in_few_calls(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrices_of_new_shapes_are_taken_over_in_few_calls(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept is by types: each matrix has a shape of its own."""
     monkeypatch.setattr(gradient_hook, "dense_gradient_type", None)
     scipy = pytest.importorskip("scipy.sparse")
-    s = scipy.csr_array(X)
-    s.indices, s.indptr = s.indices.astype(dtype), s.indptr.astype(dtype)
-    for _ in range(checks.PATIENCE + 2):  # the check is compiled once it is wanted often
-        ow.asarray(s)
-    assert calls(lambda: ow.asarray(s)) <= 19
+
+    def matrix(k: int) -> Any:
+        s = scipy.csr_array(np.vstack([X, X[:k]]))
+        s.indices, s.indptr = s.indices.astype(dtype), s.indptr.astype(dtype)
+        return s
+
+    for k in range(checks.PATIENCE + 2):  # the check is compiled once it is wanted often
+        ow.asarray(matrix(k % 4))
+    s, triplets = matrix(5), matrix(6).tocoo()
+    assert calls(lambda: ow.asarray(s)) <= 36
     a = ow.asarray(s)
     assert np.shares_memory(a.values, s.data)
+    np.testing.assert_array_equal(a.to_numpy(), s.toarray())
     s.indices[0] = 99
     with pytest.raises(InvariantError, match=r"5\.5"):
         ow.asarray(s)
     s.indices[0] = 0
     s.data.flags.writeable = False
     assert not ow.asarray(s).values.flags.writeable
-    assert calls(lambda: ow.diagonal(a)) <= 12
+    calls(lambda: ow.diagonal(ow.asarray(matrix(4))))
+    assert calls(lambda: ow.diagonal(a)) <= 80
+    indices = np.stack(triplets.coords)
+    for k in range(checks.PATIENCE + 2):
+        ow.sparse_coo_tensor(indices, triplets.data, (20 + k, 8))
+    assert calls(lambda: ow.sparse_coo_tensor(indices, triplets.data, (99, 8))) <= 130
 
 
 def test_indices_of_torch_are_checked_by_prepared_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradient_hook, "dense_gradient_type", None)
     torch = pytest.importorskip("torch")
-    m = torch.from_numpy(X).to_sparse_csr()
-    for _ in range(checks.PATIENCE + 2):
+    for k in range(checks.PATIENCE + 2):
+        m = torch.from_numpy(np.vstack([X, X[:k]])).to_sparse_csr()
         a = ow.asarray(m)
-    np.testing.assert_array_equal(a.to_numpy(), X)
-    assert CHECKED or calls(lambda: ow.asarray(m)) <= 29
+    np.testing.assert_array_equal(a.to_numpy(), m.to_dense().numpy())
+    m = torch.from_numpy(X).to_sparse_csr()
+    assert CHECKED or calls(lambda: ow.asarray(m)) <= 90
     bad = torch.sparse_csr_tensor(m.crow_indices(), m.col_indices() + 7, m.values(), m.shape, check_invariants=False)
     with pytest.raises(InvariantError, match=r"5\.5"):
         ow.asarray(bad)

@@ -171,8 +171,9 @@ def test_storages_over_values_of_their_own(like: str) -> None:
     s = ow.asarray(np.diag([1.0, 2, 3]), format="csr", like=like)._storage
     assert s.facts is not None
     values = buffers.zeros(3, "f64", s.values)
-    fresh = Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, s.crd, s.values)
-    for source in (s, fresh, fresh.adopted()):
+    fresh, own = (Storage(s.shape, s.format, s.scalar, s.fill_value, s.pos, s.crd, s.values) for _ in range(2))
+    own.adopt()
+    for source in (s, fresh, own):
         copy = source.with_own_values(values)
         assert copy.values is values
         assert copy.structure is source.structure
@@ -327,6 +328,8 @@ def test_arrays_are_taken_as_they_are() -> None:
     read_only.flags.writeable = False
     for x in (read_only, np.arange(3.0)):
         t = ow.asarray(np.eye(3), format="csr")._storage
-        adopted = type(t)(t.shape, t.format, "f64", 0.0, t.pos, t.crd, x).adopted()
+        adopted = type(t)(t.shape, t.format, "f64", 0.0, t.pos, t.crd, x)
+        adopted.adopt()
+        assert adopted.values is not x
         assert adopted.values.flags.writeable == x.flags.writeable
         assert np.shares_memory(adopted.values, x)

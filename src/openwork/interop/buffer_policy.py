@@ -81,7 +81,8 @@ def dense_tensor(x: Array, policy: BufferPolicy, fill: Any, source: object, form
     no_buffers = (None,) * len(target.levels)
     number = given_number(fill, scalar, "asarray: fill_value", "give one number that the dtype holds")
     storage = Storage(shape, target, scalar, number, no_buffers, no_buffers, values)
-    return Tensor._from_storage(storage.adopted())
+    storage.adopt()
+    return Tensor._from_storage(storage)
 
 
 def loosen(format: Format, *, ordered: bool) -> Format:
@@ -101,19 +102,19 @@ def to_strictest_format(storage: Storage, looser: Sequence[Format] | None = None
     Tries the format itself, then `looser` in turn: without it, duplicates in order, then duplicates in any order.
     Raises InvariantError where none holds.
     """
-
+    storage.adopt()
     if passes(storage):
-        return Tensor._from_storage(storage.adopted())
+        return Tensor._from_storage(storage)
     check_layout(storage)
     if holds(storage):
-        return Tensor._from_storage(storage.adopted())
+        return Tensor._from_storage(storage)
     if looser is None:
         looser = [loosen(storage.format, ordered=ordered) for ordered in (True, False)]
     *first, loosest = looser
     for format in first:
         storage = storage.with_format(format)
         if holds(storage):
-            return Tensor._from_storage(storage.adopted())
+            return Tensor._from_storage(storage)
     storage = storage.with_format(loosest)
     check(storage)
-    return Tensor._from_storage(storage.adopted())
+    return Tensor._from_storage(storage)

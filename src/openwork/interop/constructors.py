@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from ..format import format as parse
 from ..format.format import Format
 from ..integers import extents, integer
@@ -104,8 +106,9 @@ def assemble_arrays(
         scalar = buffers.scalar_of(data)
         fill = given_number(fill_value, scalar, "assemble: fill_value", "give one number that the dtype holds")
         storage = Storage(sizes, format, scalar, fill, groups[0], groups[1], buffers.flat(data))
+        storage.adopt()
         check_storage(storage, check)
-    return Tensor._from_storage(storage.adopted())
+    return Tensor._from_storage(storage)
 
 
 def _parsed(format: str | Format) -> Format:
@@ -143,4 +146,5 @@ def _add_root_pos(format: Format, index_groups: dict[str, dict[int, Array]], lik
     ):
         crd = index_groups["crd"][0]
         scalar = "i32" if str(crd.dtype).endswith("int32") else "i64"
-        index_groups["pos"][0] = buffers.as_array([0, len(crd)], scalar, like)
+        edges = np.array((0, len(crd)), np.int32 if scalar == "i32" else np.int64)
+        index_groups["pos"][0] = buffers.as_array(edges, like=like)

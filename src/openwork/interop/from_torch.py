@@ -57,7 +57,7 @@ def unviewed(x: Any) -> Array:
 
 def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
     levels, scalar = range(len(format.levels)), buffers.scalar_of(values)
-    groups = (tuple(pos.get(k) for k in levels), tuple(crd.get(k) for k in levels))
+    groups = tuple([pos.get(k) for k in levels]), tuple([crd.get(k) for k in levels])
     return Storage(tuple(map(int, obj.shape)), format, scalar, python_scalar(0, scalar), *groups, values)
 
 

@@ -33,7 +33,7 @@ def from_scipy(obj: Any, policy: BufferPolicy) -> Tensor:
 
 
 def _shape(obj: Any) -> tuple[int, ...]:
-    return tuple([int(n) for n in obj.shape])
+    return tuple(map(int, obj.shape))
 
 
 def _storage(obj: Any, format: Any, pos: dict[int, Array], crd: dict[int, Array], values: Array) -> Storage:
@@ -53,7 +53,7 @@ def _compressed(obj: Any, policy: BufferPolicy) -> Tensor:
     if len(indices) != nse or len(data) != nse:
         indices, data = indices[:nse], data[:nse]
     pos, crd, values = policy.index(indptr), policy.index(indices), policy.flat(data)
-    shape = _shape(obj)
+    shape = tuple(map(int, obj.shape))
     scalar = buffers.scalar_of(values)
     fill = python_scalar(0, scalar)
     if len(shape) == 1:

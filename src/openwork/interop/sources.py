@@ -23,7 +23,6 @@ from .buffer_policy import BufferPolicy, dense_tensor
 from .from_torch import from_torch
 from .networkx import from_networkx, is_networkx
 from .pandas import from_pandas
-from .prepared_sources import keep_source, recall_scipy, recall_torch
 from .pydata import from_pydata
 from .scipy import from_scipy
 
@@ -134,22 +133,14 @@ def is_on_device(obj: Any) -> bool:
 
 
 def _source(obj: Any) -> Tensor | None:
-    """The tensor of a sparse matrix of SciPy's, or of torch's on no graph, by what is kept of its kind; else None."""
+    """The tensor of a sparse matrix of SciPy's or of torch's on the host, which nothing else is asked of; else None."""
     kind = type(obj)
     if kind in _SCIPY:
-        t = recall_scipy(obj)
-        if t is None:
-            t = from_scipy(obj, BufferPolicy(None))
-            keep_source(obj, t)
-        return t
+        return from_scipy(obj, _AS_IT_IS)
     torch: Any = sys.modules.get("torch")
     if torch is None or kind is not getattr(torch, "Tensor", None) or obj.layout is torch.strided or obj.is_cuda:
         return None
-    t = recall_torch(obj)
-    if t is None:
-        t = from_torch(obj, BufferPolicy(None), 0)
-        keep_source(obj, t)
-    return t
+    return from_torch(obj, _AS_IT_IS, 0)
 
 
 def _tensor_of(obj: object, copy: bool | None, fill: Any, format: object) -> Tensor:
@@ -233,6 +224,7 @@ def _is_scipy(obj: object) -> bool:
     return True
 
 
+_AS_IT_IS = BufferPolicy(None)
 _SCIPY: set[type] = set()
 """SciPy's own types of sparse arrays and matrices met so far."""
 

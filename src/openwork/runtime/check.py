@@ -24,9 +24,10 @@ from ..storage.storage import Storage
 
 if TYPE_CHECKING:
     from ..codegen.executable import Executable
+    from ..format.format import Format
     from ..format.level import LevelFormat
 
-__all__ = ["PreparedCheck", "check", "holds", "passes", "prepared_check", "renewed"]
+__all__ = ["CheckPlan", "check", "check_plan", "holds", "passes", "renewed"]
 
 SHORT = tuning.SHORT_CALL
 
@@ -36,8 +37,10 @@ PATIENCE = tuning.CHECK_PATIENCE
 _DENSE = "parents * N"
 """Positions of a level that has one for each coordinate of each parent."""
 _kernels: PlanCache[Chain, Executable] = PlanCache("kernels of checks")
-_prepared: PlanCache[Any, PreparedCheck] = PlanCache("checks", 256)
-"""by format, shape and types of the buffers"""
+_WIDE = 2**31
+"""The largest extent of which the ends of all levels, which may add two, are sure to be 64 bits wide."""
+_plans: PlanCache[Any, CheckPlan] = PlanCache("checks", 256)
+"""by format and types of the buffers"""
 _requests: Counter[Chain] = Counter()
 
 
@@ -55,19 +58,19 @@ def check(storage: Storage, indices: bool = True) -> None:
 
 
 def passes(storage: Storage) -> bool:
-    """Whether every invariant holds, by a check that was prepared for this format, shape and these types; False where
-    there is none, or an invariant is broken: `check` reports which.
+    """Whether every invariant holds, by the plan for this format and these types; False where there is none, or an
+    invariant is broken: `check` reports which.
 
     Cost: one kernel. 3 microseconds for a small tensor, where all stages of `check` take 30.
     """
-    edges = prepared_check(storage)
-    return edges is not None and edges.hold(storage)
+    plan = check_plan(storage)
+    return plan is not None and plan.hold(storage)
 
 
-def prepared_check(storage: Storage) -> PreparedCheck | None:
-    """The check that was prepared for this format, shape and these types; None where there is none."""
+def check_plan(storage: Storage) -> CheckPlan | None:
+    """The check of all storages of this format and these types; None where there is none."""
     key = _key(storage)
-    return None if key is None else _prepared.get(key)
+    return None if key is None else _plans.get(key)
 
 
 def renewed(storage: Storage) -> Storage:
@@ -106,55 +109,61 @@ class _Launch(NamedTuple):
     words: list[int]
 
 
-class PreparedCheck(NamedTuple):
-    """A prepared check of a format with one chain of index buffers: compressed, then singletons, then dense levels."""
+class CheckPlan(NamedTuple):
+    """A check of all storages of one format and types, whose indices are one chain: a compressed level, then
+    singletons; all other levels store each coordinate."""
 
+    format: Format
     at: int
     """the chain's first level"""
-    parents: int
-    limit: int | None
-    """children of one parent at most; None: all"""
-    ends: tuple[int, ...]
-    """lowest and highest + 1 coordinate of each level of the chain"""
-    factor: int
-    """values of each stored coordinate"""
+    end: int
+    """the level behind the chain's last"""
+    unique: bool
+    """whether the chain's first level has at most one child for each coordinate"""
     kernel: Executable
     start: Callable[..., int] | None
-    """the kernel as a function of pos, crd of each level, coordinates, children of one parent and result"""
+    """the kernel as a function of pos, crd of each level, parents, coordinates, children of one parent, ends, result"""
 
     def hold(self, storage: Storage) -> bool:
-        """Whether every invariant holds of a storage of this format and shape over arrays of these types."""
-        pos, crds = storage.pos[self.at], storage.crd[self.at : self.at + len(self.ends) // 2]
-        n = crds[0].shape[0]  # type: ignore[union-attr]
-        if not (_is_flat(pos, self.parents + 1) and _is_flat(storage.values, n * self.factor)):
-            return False
-        for crd in crds:
-            if not _is_flat(crd, n):
-                return False
-        return self.pass_at(address(pos), list(map(address, crds)), n)
+        """Whether every invariant holds of a storage of this format over arrays of these types.
 
-    def pass_at(self, pos: Any, crds: Sequence[Any], n: int) -> bool:
-        """Whether every invariant holds of index buffers, NumPy's or at addresses, with n coordinates on each level."""
+        False of a shape or lengths that are no tensor's: `check` says what is wrong with them.
+        """
+        shape, at, end = storage.shape, self.at, self.end
+        if len(shape) != len(self.format.dims):
+            return False
+        for n in shape:
+            if type(n) is not int or not 0 <= n <= _WIDE:
+                return False
+        spans = self.format.level_intervals(shape)
+        extents = [hi - lo for lo, hi in spans]
+        parents, factor = math.prod(extents[:at]), math.prod(extents[end:])
+        buffers: list[Any] = [storage.pos[at], *storage.crd[at:end]]
+        first = buffers[1].shape
+        n = first[0] if first else -1
+        for buffer, size in zip((*buffers, storage.values), (parents + 1, *[n] * (end - at), n * factor), strict=True):
+            if buffer.shape != (size,) or not is_contiguous(buffer):
+                return False
+        if type(buffers[0]) is not np.ndarray:
+            buffers = [address(x) for x in buffers]
         out = np.zeros(1, np.int64)
-        limit = n if self.limit is None else self.limit
-        if self.start is not None and n * (self.factor + 1) < SHORT:
-            if code := self.start(pos, *crds, n, limit, out):
+        limit, ends = extents[at] if self.unique else n, sum(spans[at:end], ())
+        if self.start is not None and parents + n * (factor + 1) < SHORT:
+            if code := self.start(*buffers, parents, n, limit, *ends, out):
                 self.kernel.fail(code)
-            return not out[0]
-        pos, *crds = (x if isinstance(x, int) else address(x) for x in (pos, *crds))
-        arguments = (pos, *crds, 1, self.parents, n, limit, 0, *self.ends, address(out))
-        self.kernel.run_sized(self.parents + n + n * self.factor, arguments)
+        else:
+            words = (*map(_word, buffers), 1, parents, n, limit, 0, *ends, address(out))
+            self.kernel.run_sized(parents + n + n * factor, words)
         return not out[0]
 
 
-def _is_flat(buffer: Any, size: int) -> bool:
-    """Whether an array has one dimension of this extent, without gaps."""
-    return bool(buffer.shape == (size,) and is_contiguous(buffer))
+def _word(buffer: Any) -> int:
+    return buffer if isinstance(buffer, int) else address(buffer)
 
 
 def _key(storage: Storage) -> tuple[Any, ...] | None:
-    """The key of a prepared check; None for buffers that are no plain arrays in memory."""
-    key: list[Any] = [storage.format, storage.shape, storage.scalar]
+    """Format and types of the buffers, by which a plan is kept; None for buffers that are no plain arrays in memory."""
+    key: list[Any] = [storage.format.number, storage.scalar]
     for buffer in (*storage.pos, *storage.crd, storage.values):
         if type(buffer) is np.ndarray:
             key.append(buffer.dtype)
@@ -164,36 +173,25 @@ def _key(storage: Storage) -> tuple[Any, ...] | None:
             key.append(buffer.dtype)
         else:
             return None
-    for n in storage.shape:
-        if type(n) is not int:
-            return None
     return tuple(key)
 
 
-def _prepare(storage: Storage, launches: Sequence[_Launch]) -> None:
-    """Keep a prepared check for storages like this one, which has passed, if its indices are a single chain."""
-    key = _key(storage)
-    if key is None or len(launches) != 1 or launches[0].chain.kind != "edges" or storage.format.batch_ndim:
+def _keep_plan(storage: Storage, launches: Sequence[_Launch]) -> None:
+    """Keep the plan for storages like this one, which has passed, if its indices are a single chain."""
+    key, format = _key(storage), storage.format
+    if key is None or len(launches) != 1 or launches[0].chain.kind != "edges" or format.batch_ndim:
         return
-    (chain, _), levels = launches[0], storage.format.levels
+    chain, levels = launches[0].chain, format.levels
     at = next(k for k, crd in enumerate(storage.crd) if crd is not None)
-    chain_end = at + len(chain.levels)
-    spans = storage.format.level_intervals(storage.shape)
-    is_dense = all(levels[k].format.functions.positions == _DENSE for k in (*range(at), *range(chain_end, len(levels))))
-    if not is_dense or any(
-        b is not None for b in (*storage.pos[:at], *storage.pos[at + 1 :], *storage.crd[chain_end:])
-    ):
+    end = at + len(chain.levels)
+    is_dense = all(levels[k].format.functions.positions == _DENSE for k in (*range(at), *range(end, len(levels))))
+    if not is_dense or any(b is not None for b in (*storage.pos[:at], *storage.pos[at + 1 :], *storage.crd[end:])):
         return
-    parents = math.prod(hi - lo for lo, hi in spans[:at])
-    limit = spans[at][1] - spans[at][0] if levels[at].format.unique else None
-    factor = math.prod(hi - lo for lo, hi in spans[chain_end:])
-    ends = tuple(end for span in spans[at:chain_end] for end in span)
-    executable = _kernel(chain)
-    buffers = 1 + len(chain.levels)
-    fixed = [*[0] * buffers, 1, parents, 0, 0, 0, *ends, 0]
-    slots = [*range(buffers), buffers + 2, buffers + 3, len(fixed) - 1]
-    start = bound(executable, fixed, slots) if parents < SHORT else None
-    _prepared.keep(key, PreparedCheck(at, parents, limit, ends, factor, executable, start))
+    executable, buffers, ends = _kernel(chain), 1 + len(chain.levels), 2 * len(chain.levels)
+    words = [*[0] * buffers, 1, *[0] * (4 + ends), 0]
+    slots = [*range(buffers), *range(buffers + 1, buffers + 4), *range(buffers + 5, len(words))]
+    start = bound(executable, words, slots)
+    _plans.keep(key, CheckPlan(format, at, end, levels[at].format.unique, executable, start))
 
 
 def _by_kernels(storage: Storage) -> bool | None:
@@ -212,7 +210,7 @@ def _by_kernels(storage: Storage) -> bool | None:
         if out[0]:
             padded = any(level.format.functions.padded for level in storage.format.levels)
             return None if padded else False
-    _prepare(storage, launches)
+    _keep_plan(storage, launches)
     return True
 
 

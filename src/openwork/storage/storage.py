@@ -137,17 +137,21 @@ class Storage:
             names.append("values")
         return names
 
-    def adopted(self) -> Storage:
-        """The storage over the same memory, which others may have too, by array objects of its own.
+    def adopt(self) -> None:
+        """Take array objects of its own over the same memory, which others may have too; nobody has the storage yet.
 
         Of torch's buffers changes by others are detected from now on.
         """
-        if isinstance(self.values, np.ndarray):
-            return self.mapped(_view)
-        pos, crd = (tuple(None if b is None else adopted(b) for b in group) for group in (self.pos, self.crd))
-        out = Storage(self.shape, self.format, self.scalar, self.fill_value, pos, crd, self.values)
-        out._seen = seen(self.values)
-        return out
+        array = np.ndarray
+        self.pos = tuple([b if b is None else b.view() if type(b) is array else adopted(b) for b in self.pos])
+        self.crd = tuple([b if b is None else b.view() if type(b) is array else adopted(b) for b in self.crd])
+        if isinstance(self.values, array):
+            self.values = self.values.view()
+            return
+        self._seen = seen(self.values)
+        if self._structure is not None:
+            self._structure = Structure(self.shape, self.format, self.pos, self.crd)
+            self._structure.watch  # noqa: B018  begins now
 
     @property
     def like(self) -> Array:
@@ -330,11 +334,6 @@ class Storage:
             if fill_value is None:
                 out._kind, out._facts = self._kind, self._facts
         return out
-
-
-def _view(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Another array object over the same memory: whoever changes the shape of the first does not change it."""
-    return x.view()
 
 
 def check_extents(shape: tuple[int, ...]) -> None:

@@ -69,7 +69,11 @@ def memory_of(x: Any) -> object:
 
 
 def adopted(x: Any) -> Any:
-    """An alias of a torch index buffer that nobody else has; a copy in inference mode, where no version is counted."""
+    """An alias of an index buffer that nobody else has; of torch's in inference mode, where no version is counted, a
+    copy.
+    """
+    if isinstance(x, np.ndarray):
+        return x.view()
     return copied(x) if x.is_inference() else x if x.requires_grad else x.detach()
 
 

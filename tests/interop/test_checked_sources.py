@@ -1,4 +1,4 @@
-"""Matrices of a kind that was taken over before are taken over in few calls, and every one is checked."""
+"""Matrices of a kind that was taken over before are checked by one kernel, each of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import openwork as ow
-from openwork.checked import CHECKED
 from openwork.errors import InvariantError
-from openwork.interop import prepared_sources as sources
+from openwork.runtime.check import check_plan
 
 X = (np.arange(48).reshape(6, 8) % 5 == 0) * np.arange(1.0, 49).reshape(6, 8)
 
@@ -69,7 +68,7 @@ def test_torchs_tensors_again() -> None:
         for dtype in (torch.float64, torch.float32, torch.int64):
             m = make(x.to(dtype))
             a = often(lambda: m)  # noqa: B023
-            assert (m.layout, m.shape, m.dtype) in sources._SOURCES or sources.CHECKED
+            assert check_plan(a._storage) is not None
             assert a.dtype == dtype
             assert torch.equal(a.to_dense(), x.to(dtype))
             assert a.values.data_ptr() == (m._values() if m.layout is torch.sparse_coo else m.values()).data_ptr()
@@ -141,7 +140,7 @@ def test_changes_before_a_tensor_is_used_are_noticed() -> None:
         for name, change in changes.items():
             t = _of(torch, layout)
             a = ow.asarray(t)
-            assert CHECKED or sources.recall_torch(t) is not None
+            assert check_plan(a._storage) is not None
             change(t)
             with pytest.raises(InvariantError, match=r"changed after|was resized"):
                 a.to_dense()
