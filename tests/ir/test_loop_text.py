@@ -89,12 +89,39 @@ def test_chained_comparisons() -> None:
     assert isinstance(expected, Op)
 
 
+def test_assignments_widen() -> None:
+    """And constants are of the variable's type where they fit; what is narrower is said."""
+    text = """
+    def f(a: i32, b: u8, out: f32[mut]):
+        x: i64 = 0
+        y: i8 = 0
+        z: f32 = 0.0
+        x = a
+        x += b
+        y = 127
+        y = i8(a)
+        z = b
+        z = 0.5
+        out[0] = x
+    """
+    assigned = {type(s.value).__name__: s.value.type.scalar for s in parse(text).body if isinstance(s, Assign)}
+    assert assigned == {"Cast": "f32", "Op": "i64", "Const": "f32"}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("def f(y: f64[const]):\n    y[0] = 1", "line 2: buffer 'y' is only read\n      y[0] = 1\n      ^"),
         ("def f(n: i64):\n    x = n\n    x = n", "line 3: 'x' is bound already"),
         ("def f(n: i64):\n    x += n", "line 2: 'x' is not a variable that can change"),
+        (
+            "def f(n: i64):\n    x: i32 = 0\n    x = n",
+            "line 3: i64 does not fit in 'x', which is i32\n  help: declare x as i64",
+        ),
+        ("def f(n: i64):\n    x: u8 = 0\n    x += n", "line 3: i64 does not fit in 'x', which is u8"),
+        ("def f(n: f64):\n    x: f32 = 0.0\n    x = n", "line 3: f64 does not fit in 'x', which is f32"),
+        ("def f(n: f32):\n    x: i64 = 0\n    x = n", "line 3: f32 does not fit in 'x', which is i64"),
+        ("def f(n: i64):\n    x: i8 = 0\n    x = 128", "line 3: i64 does not fit in 'x', which is i8"),
         ("def f(n: i64):\n    x = m", "line 2: unknown name 'm'; known: n\n      x = m\n          ^"),
         ("def f(n: i64):\n    x = n + ", "line 2: invalid syntax"),
         ("def f(n: i64):\n    x = foo(n)", "line 2: unknown operation 'foo'"),

@@ -37,6 +37,7 @@ __all__ = [
     "arity",
     "cast",
     "const",
+    "holds",
     "load",
     "op",
     "refusal",
@@ -160,6 +161,13 @@ def _promote(args: Sequence[Expr]) -> Sequence[Expr]:
         if isinstance(a, Const) and (_kind(a.type.scalar) > _kind(scalar) or not _fits(a.value, scalar)):
             scalar = max(a.type.scalar, scalar, key=_RANK.__getitem__)
     return [_spread(cast(a, a.type.with_scalar(scalar)), lanes) for a in args]
+
+
+def holds(type: Type, value: Expr) -> bool:
+    """Whether a variable of a type holds a value as operands are promoted: a constant that fits, or no wider type."""
+    if isinstance(value, Const):
+        return _kind(value.type.scalar) <= _kind(type.scalar) and _fits(value.value, type.scalar)
+    return _RANK[value.type.scalar] <= _RANK[type.scalar]
 
 
 def _fits(value: bool | int | float | complex, scalar: str) -> bool:

@@ -8,12 +8,12 @@
             y[i] = acc
 
 `lo: i64, hi: i64` as the first parameters make the kernel ranged. `x = e` is a Let where x is new and an Assign where
-x is a Mut (`x: T = e`). A comment after `for` that holds nothing but hints gives the loop's hints, and `#
-reassociate` after `def` sets that flag, `# grid of 64, subgroups of 16` makes a kernel of the device form; comment
-lines before `def` are the kernel's notes. Also read: `vload(A, i, 8)`, `vstore(y, i, v)`, `broadcast(v, 8)`,
-`prefetch(B, i)`, `call(dgemm, i32(n), A[i])`, `inf`, `nan`, `complex(re, im)`, `w: i64[n] = zeros` (or `empty`), `a
-if c else b`, `a <= b < c`, `cast(e, f32)` (a Cast node even where `f32(e)` would fold), `const(0.0, f64x8)`. Operands
-are promoted as `ir.ops.op` says.
+x is a Mut (`x: T = e`), which holds e: a wider type is an error. A comment after `for` that holds nothing but hints
+gives the loop's hints, and `# reassociate` after `def` sets that flag, `# grid of 64, subgroups of 16` makes a kernel
+of the device form; comment lines before `def` are the kernel's notes. Also read: `vload(A, i, 8)`, `vstore(y, i, v)`,
+`broadcast(v, 8)`, `prefetch(B, i)`, `call(dgemm, i32(n), A[i])`, `inf`, `nan`, `complex(re, im)`, `w: i64[n] = zeros`
+(or `empty`), `a if c else b`, `a <= b < c`, `cast(e, f32)` (a Cast node even where `f32(e)` would fold), `const(0.0,
+f64x8)`. Operands are promoted as `ir.ops.op` says.
 
 Substitutions replace names of types (`T="f64"`), of operations (`OP="max"`), lane counts (`W="8"`), and, where
 nothing of that name is bound, whole expressions (`fill="0.0"`).
@@ -262,7 +262,11 @@ class _StmtParser(ExprParser):
             case ast.Name(id=name) if name in scope.muts:
                 bound = scope.names[name]
                 assert isinstance(bound, Var)
-                return Assign(bound.name, ops.cast(value, scope.muts[name]))
+                kind = scope.muts[name]
+                if not ops.holds(kind, value):
+                    help = f"declare {name} as {value.type.scalar}, or write {kind.scalar}(...)"
+                    raise self.error(node, f"{value.type} does not fit in {name!r}, which is {kind}\n  help: {help}")
+                return Assign(bound.name, ops.cast(value, kind))
             case ast.Name(id=name):
                 self._bind(node, name, Var(name, value.type), scope)
                 return Let(name, value)
