@@ -511,10 +511,11 @@ for s in range(1, drawn):
 """
 """near = a sample of a row's elements in ascending order, NaN as infinity: each to its rank, without branches."""
 _INSIDE = """
+prefetch(B, AHEAD)
 hereN = vload(B, C, 8)
 hits = hits | (bits(hereN >= broadcast(smallest, 8) and hereN <= broadcast(largest, 8)) << SHIFT)
 """
-"""hits = a bit for each of eight elements between two ends; NaN is not."""
+"""hits = a bit for each of eight elements between two ends; NaN is not. The next block comes from memory meanwhile."""
 _BEFORE = """
 hereN = vload(B, C, 8)
 if flip == 0:
@@ -652,7 +653,13 @@ def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: 
 
 def _eight(part: str, number: object, first: str, shift: str) -> str:
     """A part of a text for the eight elements from `first` on, whose bits are shifted."""
-    return part.strip("\n").replace("hereN", f"here{number}").replace("C, 8", f"{first}, 8").replace("SHIFT", shift)
+    return (
+        part.strip("\n")
+        .replace("hereN", f"here{number}")
+        .replace("C, 8", f"{first}, 8")
+        .replace("SHIFT", shift)
+        .replace("AHEAD", f"{first} + BLOCK")
+    )
 
 
 def _literal(value: int) -> str:
