@@ -7,7 +7,9 @@ Operands of the rows of index arrays are made anew for each call, as programs ha
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,8 @@ BEGIN, END = "<!-- selection: made by benchmarks/selection.py -->", "<!-- end of
 
 
 def selection(rounds: int) -> None:
-    """Rows against a loop of np.partition."""
+    """Rows against a loop of np.partition, on one thread by CPU time and on as many as there are cores by the clock."""
+    before, cores = ow.get_num_threads(), os.cpu_count() or 1
     for rows, columns, density in ((20_000, 100_000, 5e-4), (200, 500_000, 1e-2), (2_000, 500_000, 2.5e-2)):
         a = ow.random((rows, columns), density, format="csr", rng=0)
         s = a.to_scipy()
@@ -41,10 +44,17 @@ def selection(rounds: int) -> None:
         calls: Calls = {
             "loop": loop, "topk(A, 10)": lambda a=a: ow.topk(a, 10),
             "median": lambda a=a: ow.median(a, axis=1), "quantile 0.999": lambda a=a: ow.quantile(a, 0.999, axis=1),
+            "np.partition(A, -10)": lambda a=a: np.partition(a, -10, axis=1),
         }  # fmt: skip
-        times = least(calls, rounds)
-        for name in list(calls)[1:]:
-            show(f"{name}, {rows} rows of {a.nse // rows}", times["loop"], times[name], "loop of np.partition")
+        if rows * columns < 1 << 28:  # its result is dense
+            calls["np.argpartition(A, -10)"] = lambda a=a: np.argpartition(a, -10, axis=1)
+        for threads, clock in {1: time.process_time, cores: time.perf_counter}.items():
+            ow.set_num_threads(threads)
+            times = least(calls, rounds, clock)
+            for name in list(calls)[1:]:
+                of = f"{name}, {rows} rows of {a.nse // rows}" + (f", {threads} threads" if threads > 1 else "")
+                show(of, times["loop"], times[name], "loop of np.partition")
+    ow.set_num_threads(before)
 
 
 def semirings(rounds: int) -> None:
