@@ -18,6 +18,7 @@ __all__ = [
     "ShapeError",
     "SizeError",
     "UnsupportedError",
+    "argument_hint",
     "broadcast_error",
     "suggestion",
 ]
@@ -225,6 +226,22 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     if not found and len(asked) >= 5:
         found = sorted((n for n in names if asked.lower() in n.lower()), key=len)
     return f"\n  help: did you mean {found[0]!r}?" if found else ""
+
+
+_SAID_ELSEWHERE = {
+    "dim": "axis", "dims": "axis", "axes": "axis", "keepdim": "keepdims", "random_state": "rng", "seed": "rng",
+    "generator": "rng", "tol": "rtol", "tolerance": "rtol", "max_iter": "maxiter", "n_iter": "maxiter", "fmt": "format",
+    "data_rvs": "values", "layout": "format",
+}  # fmt: skip
+"""Arguments of torch, SciPy, scikit-learn and others -> what they are called here."""
+
+
+def argument_hint(name: str, known: Iterable[str]) -> str:
+    """What to write in place of an argument that a function does not have, or which it has."""
+    names = [n for n in known if not n.startswith("_")]
+    if (meant := _SAID_ELSEWHERE.get(name)) in names:
+        return f"\n  help: did you mean {meant!r}?"
+    return suggestion(name, names) or f"\n  help: it takes {', '.join(names)}"
 
 
 WIDTH = 100

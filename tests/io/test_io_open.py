@@ -542,3 +542,10 @@ def test_pages_are_no_memory_of_the_process_where_that_is_limited(tmp_path: Path
         assert {line.split()[1] for line in lines if str(path) in line} == pages
         np.testing.assert_array_equal(t.to_numpy(), np.eye(5))
         del t
+
+
+def test_a_file_named_as_a_store(tmp_path: Path) -> None:
+    (tmp_path / "a.ow").write_bytes(b"text")
+    for load in (ow.open, ow.read):
+        with pytest.raises(ow.FileFormatError, match=r"a\.ow: a store \.ow is a folder, this is a file"):
+            load(tmp_path / "a.ow")

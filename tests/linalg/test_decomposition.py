@@ -267,6 +267,21 @@ def test_what_was_meant_by_names_and_arguments() -> None:
         (lambda: ow.asarray(a, formt="csr"), TypeError, "did you mean 'format'"),
         (lambda: ow.random((3, 3), 0.1, fromat="csr"), TypeError, "did you mean 'format'"),
         (lambda: ow.zeros((3, 3), dtpe=float), TypeError, "did you mean 'dtype'"),
+        (lambda: ow.softmax(a, dim=1), TypeError, "unexpected keyword argument 'dim'\n  help: did you mean 'axis'"),
+        (
+            lambda: a.sum(dim=0),
+            TypeError,
+            "sum.. got an unexpected keyword argument 'dim'\n  help: did you mean 'axis'",
+        ),
+        (lambda: ow.random((3, 3), 0.1, seed=0), TypeError, "did you mean 'rng'"),
+        (lambda: ow.linalg.cg(a, np.ones(3), tolerance=1e-3), TypeError, "did you mean 'rtol'"),
+        (
+            lambda: ow.einsum("ij->j", a, optimize=True),
+            TypeError,
+            "help: it takes subscripts, operands, format, semiring",
+        ),
+        (lambda: a.asformat("lil"), ow.FormatError, r"help: csr and coo are written to as these are, A\[i, j\] = v"),
+        (lambda: ow.random((4, 5, 6), 0.1, format="csr"), ow.FormatError, "csr does not have 3 dimensions"),
     ):
         with pytest.raises(error, match=words):
             call()

@@ -272,3 +272,10 @@ def test_what_a_tensor_of_each_format_specifies(spec: str) -> None:
     found = ow.masked_tensor(t).to_masked_array()
     np.testing.assert_array_equal(~np.ma.getmaskarray(found), stored)
     np.testing.assert_array_equal(found.filled(0), x)
+
+
+def test_missing_elements_want_a_value() -> None:
+    m = ow.masked_tensor(np.arange(3.0), np.array([True, False, True]))
+    np.testing.assert_array_equal(m.to_numpy(7), [0, 7, 2])
+    with pytest.raises(ow.UnsupportedError, match=r"help: to_numpy\(0\), or to_masked_array\(\)"):
+        m.to_numpy()

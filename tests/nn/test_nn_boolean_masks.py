@@ -75,3 +75,9 @@ def test_stacks_of_masks_and_layers() -> None:
     y = operands(3)[0]
     rows, blocks = (layer(y, y, y, attn_mask=ow.asarray(seen(), format=f))[0] for f in ("csr", "bsr(2, 2)"))
     torch.testing.assert_close(blocks, rows)
+
+
+def test_torch_s_function_names_ours() -> None:
+    q = torch.ones(3, 2)
+    with pytest.raises(ow.UnsupportedError, match=r"help: openwork\.nn\.attend\(mask, queries, keys, values\)"):
+        torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=ow.asarray(torch.eye(3), format="csr"))

@@ -279,6 +279,10 @@ def _named(spec: str, ndim: int | None, batch: int, dense: int) -> Format:
         help = f"did you mean {close[0]}?" if close else "write a name, or (dims) -> (levels)"
         if pattern := re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", spec):
             help = f"{pattern[1]} of {pattern[2]} elements is nm({pattern[1]}, {pattern[2]})"
+        if match and match[1].lower() in ("lil", "dok"):
+            help = (
+                "csr and coo are written to as these are, A[i, j] = v; to_scipy() gives SciPy's, which has more formats"
+            )
         offset = len(spec) - len(spec.lstrip())
         _fail(
             "neither a named format nor a text with ->",

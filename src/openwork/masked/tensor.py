@@ -245,8 +245,12 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         """The dense array of the tensor's own library, with `value` for every missing element."""
         return self.to_dense().filled(value).to_dense()
 
-    def to_numpy(self, value: Any) -> np.ndarray[Any, Any]:
-        """The dense NumPy array, with `value` for every missing element."""
+    def to_numpy(self, value: Any = None) -> np.ndarray[Any, Any]:
+        """The dense NumPy array, with `value` for every missing element; without it an UnsupportedError."""
+        if value is None:
+            raise UnsupportedError(
+                "to_numpy: missing elements have no value\n  help: to_numpy(0), or to_masked_array() for numpy.ma"
+            )
         return self.to_dense().filled(value).to_numpy()
 
     def compressed(self) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from ..errors import UnsupportedError, argument_hint
 from ..interop.operands import is_container
 from ..runtime.operation import OPERATIONS, namespace
 from ..tables import NUMPY
@@ -49,7 +49,12 @@ def _signature(function: Callable[..., Any]) -> Signature:
 def _names(func: Callable[..., Any], positional: int, keywords: tuple[str, ...]) -> tuple[str, ...]:
     """The parameter names of `positional` positional arguments, then those of keywords."""
     numpys = _signature(func)
-    numpys.bind(*range(positional), **dict.fromkeys(keywords))
+    try:
+        numpys.bind(*range(positional), **dict.fromkeys(keywords))
+    except TypeError as error:
+        unknown = next((key for key in keywords if key not in numpys.parameters), None)
+        hint = "" if unknown is None else argument_hint(unknown, numpys.parameters)
+        raise TypeError(f"{func.__name__}() {error}{hint}") from None
     return (*list(numpys.parameters)[:positional], *keywords)
 
 

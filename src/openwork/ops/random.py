@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..format import coo
+from ..format import format as parse
 from ..format.format import Format
 from ..integers import extents
 from ..interruptible import LONG, whole
@@ -70,6 +71,8 @@ def random(
     if not 0 <= density <= 1:
         raise ValueError(f"random: expected a density from 0 to 1; got: {density}\n  help: density is nse / size")
     check_extents(shape)
+    if isinstance(format, str):
+        format = parse(format, len(shape))  # of a matrix's format no batch is made, which would be padded
     if isinstance(rng, int) and rng < 0:
         raise ValueError(f"random: expected a seed of 0 or more; got: {rng}\n  help: give a generator, or None")
     generator = np.random.default_rng(rng)

@@ -11,7 +11,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar, cast
 
-from ..errors import suggestion
+from ..errors import argument_hint
 
 __all__ = ["at_operand"]
 
@@ -31,7 +31,7 @@ def at_operand(function: F) -> F:
         for key in kwargs:
             if key not in names:
                 raise TypeError(
-                    f"{function.__name__}() got an unexpected keyword argument {key!r}{suggestion(key, names)}"
+                    f"{function.__name__}() got an unexpected keyword argument {key!r}{argument_hint(key, names)}"
                 )
         run = getattr(type(args[0]), _HOOK, None) if args else None
         if run is not None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..errors import suggestion
+from ..errors import argument_hint
 from ..interruptible import LONG, whole
 from . import gradient_hook
 from .library_errors import FAILURES, explain
@@ -100,7 +100,7 @@ def _hint_of_argument(function: Callable[..., Any], kwargs: dict[str, Any], erro
     if type(error) is not TypeError or "unexpected keyword argument" not in str(error):
         return ""
     known = signature(function).parameters
-    return next((suggestion(key, known) for key in kwargs if key not in known), "")
+    return next((argument_hint(key, known) for key in kwargs if key not in known), "")
 
 
 _NUMBERS: frozenset[type] = frozenset((int, float, bool, complex, str, type(None), slice))

@@ -80,6 +80,9 @@ def open(path: Path_, *, verify: bool = False, check: bool = True) -> Any:
             record = _record(cast(_MappedArchive, archive), verify, check)
     else:
         os.stat(path)
+        if kind == ".ow":
+            name = os.fspath(path)
+            raise FileFormatError(f"{name}: a store .ow is a folder, this is a file\n  help: ow.write makes one")
         raise UnsupportedError(
             f"open: {os.fspath(path)}: only .ow and .npz files can be mapped, got {kind!r}"
             "\n  help: ow.convert(path, 'name.ow')"

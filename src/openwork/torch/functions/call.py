@@ -121,8 +121,12 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return args[0]._assign_result(name, getattr(torch, name[:-1])(*args, **kwargs))
     raise UnsupportedError(
         f"torch.{name} does not take an openwork Tensor\n  supported: {', '.join(sorted(_NAMES))}"
-        "\n  help: hand it to_dense() or to_torch()"
+        f"\n  help: {_INSTEAD.get(name, 'hand it to_dense() or to_torch()')}"
     )
+
+
+_INSTEAD = {"scaled_dot_product_attention": "openwork.nn.attend(mask, queries, keys, values) takes a sparse mask"}
+"""Functions that have another name and order of arguments here."""
 
 
 def _write(result: Any, out: Any) -> Any:
