@@ -58,7 +58,16 @@ def math_call(b: Builder, op: str, t: Type, *args: str) -> str:
 
 
 def _extreme(name: str) -> Callable[[Builder, Type, str, str], str]:
-    return lambda b, t, x, y: b.intrinsic(name, t, x, y, flags="nsz")
+    """The larger or the smaller of two numbers, NaN where one of them is; in plain instructions for OpenCL, where LLVM
+    makes `fmax` of the intrinsic, which leaves NaN out."""
+
+    def build(b: Builder, t: Type, x: str, y: str) -> str:
+        if b.target.kind != "spirv":
+            return b.intrinsic(name, t, x, y, flags="nsz")
+        beyond = b.ins(f"fcmp {'ogt' if name == 'maximum' else 'olt'} {b.type(t)} {x}, {y}")
+        return b.select(b.ins(f"or i1 {beyond}, {_isnan(b, t, x)}"), x, y, t)
+
+    return build
 
 
 def _isnan(b: Builder, t: Type, x: str) -> str:
