@@ -271,7 +271,8 @@ def einsum(subscripts: Any, *operands: Any, format: object = None, semiring: Any
         raise refused(name, operands, "sparse tensors that are not masked, and numbers, beside masked ones")
     like = plain[masked[0]].format
     if len(operands) == 1:
-        return _summed(name, operands[0], inputs[0], output, ring)
+        found = _summed(name, operands[0], inputs[0], output, ring)
+        return found if format is None else found.asformat(format)
     if len(masked) == 1 and ring.name == "plus_times":
         found = _beside_dense(name, inputs, output, plain, masked[0])
         if format is None and output and not forms.is_strided(like):

@@ -193,7 +193,7 @@ y[t] = inner[at]
 
 def _named(op: str) -> None:
     @on_masked(op)
-    def run(m: MaskedDeviceTensor, *, axis: Any = None, keepdims: bool = False, **options: Any) -> MaskedDeviceTensor:
+    def run(m: MaskedDeviceTensor, axis: Any = None, keepdims: bool = False, **options: Any) -> MaskedDeviceTensor:
         if op not in ("sum", "prod") and options.get("dtype") is not None:
             m = m.astype(options.pop("dtype"))
         known = {k: v for k, v in options.items() if v is not None}
@@ -209,6 +209,6 @@ for _name in (*_OPERATORS, "any", "all", "mean", "var", "std", "logsumexp", "arg
 
 
 @on_masked("count_nonzero")
-def count_nonzero(m: MaskedDeviceTensor, *, axis: Any = None, keepdims: bool = False) -> MaskedDeviceTensor:
+def count_nonzero(m: MaskedDeviceTensor, axis: Any = None, keepdims: bool = False) -> MaskedDeviceTensor:
     """How many specified elements are not zero, int64; missing where none is specified."""
     return reduce("sum", elements("not_equal", m, 0), axis, keepdims, "int64")

@@ -8,11 +8,13 @@ from typing import Any
 
 from ..compiler.schedule.kept_format import kept_format
 from ..errors import DTypeError
+from ..format import coo
 from ..format.format import Format
 from ..ir.index import Access, Apply, Assignment
 from ..ir.types import COMPLEX, FLOATS
 from ..late import late
 from ..ops.reductions.folds import accumulation_type, axes_of, check_extents, reduced_shape
+from ..ops.result_format import fits
 from ..runtime.promote import accumulator, compute_scalar
 from ..storage.buffers import scalar_name
 from ..storage.scalars import python_scalar
@@ -161,5 +163,7 @@ def _by_runs(
         zero = fill(t.adapter, count, 0, "i64")
         at = dict(zip(kept, coordinates, strict=True))
         coordinates = [at.get(d, zero) for d in range(t.ndim)]
+    if not fits(target, shape, count):
+        target = coo(len(shape))
     whole: Any = {"sum": filled * n, "prod": filled**n}.get(op, filled)
     return assembled(Elements(shape, coordinates, cast(values, scalar)), target, python_scalar(whole, scalar), True)

@@ -100,7 +100,7 @@ class Rows:
         kept, own = (all_dims, self.axes) if keepdims else (self.kept, ())
         if kept_format(self.t.format, kept, 0, own) is None:
             return over(numbers, reduced_shape(self.t, self.axes, keepdims))  # type: ignore[arg-type]
-        structure = reduce("max", self.t, self.axes, keepdims)
+        structure = reduce("sum", self.t, self.axes, keepdims)
         names = self.names if keepdims else self.left
         return structure.with_values(self.gathered(structure, numbers, names), fill_value)
 
@@ -164,7 +164,7 @@ def std(
 ) -> DeviceTensor:  # fmt: skip
     """The square root of the variance."""
     found = _variance("std", t if dtype is None else astype(t, dtype), axis, correction, keepdims, ddof)
-    return found.with_values(mapped("sqrt", [found.memory], found.scalar), 0)
+    return found.with_values(mapped("sqrt", [found.memory], found.scalar), found.fill_value)
 
 
 def _variance(name: str, t: DeviceTensor, axis: Any, correction: float, keepdims: bool, ddof: Any) -> DeviceTensor:
