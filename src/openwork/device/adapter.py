@@ -78,10 +78,12 @@ class Adapter(ABC):
 
     name : what users call it
     grid : the items of its groups and subgroups
+    library : whose memory it has, "torch" where methods take torch's arguments
     """
 
     name: str
     grid: Grid
+    library = ""
 
     @abstractmethod
     def allocate(self, n: int, scalar: str) -> Any:

@@ -86,6 +86,13 @@ def elementwise(name: str, *operands: Any) -> DeviceTensor:
     return assembled(found, rule.format, rule.fill_value, True)
 
 
+@on_device("clip")
+def clip(t: DeviceTensor, min: Any = None, max: Any = None) -> DeviceTensor:
+    """The elements, no less than `min` and no more than `max`; None is no limit."""
+    out = t if min is None else elementwise("maximum", t, min)
+    return out if max is None else elementwise("minimum", out, max)
+
+
 def _same_structure(a: DeviceTensor, b: DeviceTensor) -> bool:
     """Whether two tensors share their index buffers."""
     pairs = zip((*a.pos_buffers, *a.crd_buffers), (*b.pos_buffers, *b.crd_buffers), strict=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FormatError, ShapeError, UnsupportedError
+from ..ops.axes import axes_of, swapped_axes
 from ..ops.indexing.keys import Group, Selection, select
 from ..ops.result_format import candidates
 from .adapter import Memory
@@ -15,7 +16,7 @@ from .conversion import assembled, summed
 from .coordinates import Elements, elements_of
 from .joins import key_of, pairs
 from .kernels import each
-from .operations import refused
+from .operations import on_device, refused
 from .tensor import DeviceTensor
 from .vector import chosen, fill, gather
 
@@ -96,3 +97,24 @@ def _by_arrays(e: Elements, group: Group, numbers: dict[int, Memory]) -> tuple[E
         each(device, at.length, "y[t] = p[t] // step % extent", {"y": out}, p=place, step=step, extent=extent)
         numbers[axis] = out
     return e.at(at), numbers
+
+
+@on_device("permute_dims")
+def permute_dims(t: DeviceTensor, axes: Any) -> DeviceTensor:
+    """The dimensions in another order, over the same buffers."""
+    order = axes_of(axes, t.ndim, "permute_dims")
+    if len(order) != t.ndim:
+        raise ShapeError(f"permute_dims: axes {order} of a tensor of rank {t.ndim}\n  help: name each axis once")
+    return t.transpose(order)
+
+
+@on_device("swapaxes")
+def swapaxes(t: DeviceTensor, axis1: int, axis2: int) -> DeviceTensor:
+    """Two dimensions exchanged, over the same buffers."""
+    return t.transpose(swapped_axes(t.ndim, axis1, axis2, "swapaxes"))
+
+
+@on_device("matrix_transpose")
+def matrix_transpose(t: DeviceTensor) -> DeviceTensor:
+    """The last two dimensions exchanged, over the same buffers."""
+    return swapaxes(t, -2, -1)

@@ -19,7 +19,7 @@ from ..ops.axes import swapped_axes
 from ..runtime.formats import resolve_format
 from ..runtime.operation import block
 from ..storage.scalars import python_scalar
-from ..tables import HOMES, METHODS, NUMPY, OPERATORS, SPOKEN
+from ..tables import ATTRIBUTES, HOMES, METHODS, NUMPY, OPERATORS, SPOKEN
 from .adapter import Memory, adapter_of, is_device_name
 from .elementwise import astype
 from .kernels import each
@@ -32,6 +32,8 @@ __all__ = ["MASKED_OPERATIONS", "MaskedDeviceTensor", "bits_of", "call_masked", 
 
 F = TypeVar("F", bound=Callable[..., Any])
 call = late("device.table", "call")
+method = late("device.table", "method")
+of_torch = late("device.torch_functions", "of_torch")
 elements = late("device.masked_operations", "elements")
 moved = late("device.masked_operations", "moved")
 reduce = late("device.masked_reductions", "reduce")
@@ -242,7 +244,16 @@ class MaskedDeviceTensor:
             raise _NotHere(str(refused("a function of the host's masked tensors", (self,))))
         if name not in METHODS:
             raise AttributeError(f"a masked tensor on a device has no attribute {name!r}")
-        return lambda *args, **kwargs: call(name, (self, *args), kwargs)
+        if name in ATTRIBUTES:
+            return call(name, (self,), {})
+        return lambda *args, **kwargs: method(self, name, args, kwargs)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """torch's functions, by the operations that spell them."""
+        return of_torch(func, args, kwargs or {})
 
     def __bool__(self) -> bool:
         return bool(self.item())

@@ -5,7 +5,8 @@ Operands are on one device: tensors, numbers, and arrays of the device's library
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,14 +15,17 @@ from ..errors import UnsupportedError
 from ..interop.operands import is_operand
 from ..late import late
 from ..runtime.operation import block
-from ..storage.buffers import is_torch
-from ..tables import HOMES
+from ..storage.buffers import is_torch, torch_module
+from ..tables import HOMES, PLACES
+from ..tensor.numpy_names import standard_arguments
 from .tensor import DeviceTensor
 from .transfer import array_of
 
-__all__ = ["DEVICE_OPERATIONS", "call", "on_device", "refused"]
+__all__ = ["DEVICE_OPERATIONS", "call", "method", "named", "on_device", "refused"]
 
 call_masked = late("device.masked", "call_masked")
+of_torch = late("device.torch_functions", "of_torch")
+placed = late("tensor.methods", "placed")
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEVICE_OPERATIONS: dict[str, Callable[..., Any]] = {}
@@ -57,30 +61,58 @@ def refused(name: str, operands: Any, why: str = "") -> UnsupportedError:
     )
 
 
+@contextmanager
+def named(name: str, operands: Any) -> Iterator[None]:
+    """Where a kernel is refused, by what compiles or launches it, the error names the operation and formats too."""
+    try:
+        yield
+    except UnsupportedError as error:
+        if "\n  got:" in str(error):
+            raise
+        raise refused(name, operands, str(error).partition("\n")[0]) from error
+
+
 def call(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A function of the namespace with these arguments, of which one is on a device.
 
     Raises UnsupportedError, by name, for what does not run there, and for operands of several devices.
     """
     found = [_adopted(x) for x in args]
-    options = {k: v for k, v in kwargs.items() if not (k == "out" and v is None)}
+    options = {k: _adopted(v) for k, v in kwargs.items() if not (k == "out" and v is None)}
     held = [getattr(x, "specified", x) for x in _flat((*found, *options.values()))]
     _check_devices(name, _tensors(held), held)
-    if any(hasattr(x, "specified") for x in _flat(found)):
-        return call_masked(name, tuple(found), options)
-    function = DEVICE_OPERATIONS.get(name)
-    if function is not None:
-        result = function(*found, **options)
-    elif _op_of(name) is not None and not options:
-        result = _elementwise[0](name, *found)
-    else:
-        raise refused(name, _tensors(found), f"with {', '.join(options)}" if options and _op_of(name) else "")
+    with named(name, held):
+        result = _result(name, found, options)
     if getattr(result, "graph", None) is None and any(t.is_recorded for t in _tensors(found)):
         raise refused(name, _tensors(found), "torch records an operand, and this has no gradient there; detach()")
     has_array = any(not isinstance(x, DeviceTensor) and _is_array(x) for x in _flat(args))
     if has_array and isinstance(result, DeviceTensor) and result.format.is_dense:
         return result.to_dense()
     return result
+
+
+def _result(name: str, args: list[Any], options: Mapping[str, Any]) -> Any:
+    """What computes a function, called with operands of one device."""
+    if any(hasattr(x, "specified") for x in _flat(args)):
+        return call_masked(name, tuple(args), options)
+    if name in DEVICE_OPERATIONS:
+        return DEVICE_OPERATIONS[name](*args, **options)
+    if _op_of(name) is not None and not options:
+        return _elementwise[0](name, *args)
+    raise refused(name, _tensors(args), f"with {', '.join(options)}" if options and _op_of(name) else "")
+
+
+def method(t: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a tensor on a device: the function of that name, and its arguments by place or by torch's names; over
+    torch's memory torch's method, unless an argument is ours."""
+    of_ours = "axis" in kwargs or "keepdims" in kwargs
+    if getattr(t, "specified", t).adapter.library == "torch" and not of_ours:
+        function = getattr(torch_module().Tensor, name, None)
+        if function is not None:
+            return of_torch(function, (t, *args), kwargs)
+    if name in PLACES:
+        return placed(t, name, args, standard_arguments(kwargs))
+    return call(name, (t, *args), standard_arguments(kwargs))
 
 
 def _op_of(name: str) -> str | None:

@@ -73,6 +73,9 @@ def _check(name: str, inputs: Sequence[str], operands: Sequence[DeviceTensor]) -
     """Raise ShapeError where extents disagree."""
     extents: dict[str, int] = {}
     for term, x in zip(inputs, operands, strict=True):
+        if not isinstance(x, DeviceTensor):
+            tensors = [y for y in operands if isinstance(y, DeviceTensor)]
+            raise refused(name, tensors, f"an operand of type {type(x).__name__}, not on the device")
         if len(term) != x.ndim:
             raise ShapeError(f"{name}: {term!r} has {len(term)} letters, its operand {x.ndim} dimensions")
         for c, n in zip(term, x.shape, strict=True):

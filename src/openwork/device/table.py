@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     attention,
     elementwise,
+    indexing,
     masked_operations,
     masked_reductions,
     products,
@@ -12,15 +13,17 @@ from . import (
     row_statistics,
     solvers,
 )
-from .operations import DEVICE_OPERATIONS, call
+from .operations import DEVICE_OPERATIONS, call, method
 
 __all__ = [
     "DEVICE_OPERATIONS",
     "attention",
     "call",
     "elementwise",
+    "indexing",
     "masked_operations",
     "masked_reductions",
+    "method",
     "products",
     "reductions",
     "row_statistics",

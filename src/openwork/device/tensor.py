@@ -20,16 +20,19 @@ from ..storage import sizes
 from ..storage.buffers import is_torch, itemsize, numpy_dtype, scalar_of, to_numpy, torch_module
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
-from ..tables import METHODS, NUMPY, OPERATORS, SPOKEN
+from ..tables import ATTRIBUTES, METHODS, NUMPY, OPERATORS, SPOKEN
 from ..tensor.tensor import Tensor
 from .adapter import Adapter, Memory
 
 __all__ = ["DeviceTensor", "upload"]
 
 call = late("device.table", "call")
+method = late("device.table", "method")
+of_torch = late("device.torch_functions", "of_torch")
 checked = late("device.invariants", "check")
 convert = late("device.conversion", "convert")
 index = late("device.indexing", "index")
+named = late("device.operations", "named")
 move = late("device.transfer", "move")
 Buffers = tuple[Memory | None, ...]
 
@@ -166,7 +169,8 @@ class DeviceTensor:
 
     def asformat(self, format: object) -> DeviceTensor:
         """The tensor in another format, assembled on the device."""
-        found: DeviceTensor = convert(self, format)
+        with named("asformat", (self,)):
+            found: DeviceTensor = convert(self, format)
         return found
 
     def detach(self) -> DeviceTensor:
@@ -232,12 +236,22 @@ class DeviceTensor:
         )
 
     def __getitem__(self, key: Any) -> Any:
-        return index(self, key)
+        with named("indexing", (self,)):
+            return index(self, key)
 
     def __getattr__(self, name: str) -> Any:
         if name not in METHODS:
             raise AttributeError(f"a tensor on a device has no attribute {name!r}")
-        return lambda *args, **kwargs: call(name, (self, *args), kwargs)
+        if name in ATTRIBUTES:
+            return call(name, (self,), {})
+        return lambda *args, **kwargs: method(self, name, args, kwargs)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """torch's functions, by the operations that spell them."""
+        return of_torch(func, args, kwargs or {})
 
     __hash__ = object.__hash__
 

@@ -19,7 +19,7 @@ from ..tables import ATTRIBUTES, LAZY, MASKED, METHODS, PLACES
 from .documentation import of_operation
 from .numpy_names import accepts, by_numpy, by_numpys_arguments, standard_arguments
 
-__all__ = ["LazyMethods", "MaskedMethods", "Methods"]
+__all__ = ["LazyMethods", "MaskedMethods", "Methods", "placed"]
 
 masked_method = late("masked.torch_functions", "bound")
 """torch's method of a masked tensor: loaded with torch."""
@@ -77,7 +77,7 @@ def _of_masked(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, An
             return torch_method(*args, **kwargs)
     kwargs = standard_arguments(kwargs)
     if name in PLACES:
-        return _placed(self, name, args, kwargs)
+        return placed(self, name, args, kwargs)
     return by_numpys_arguments(getattr(sys.modules[_PACKAGE], name), name, (self, *args), kwargs)
 
 
@@ -188,7 +188,7 @@ def _elsewhere(name: str, places: tuple[str, ...], known: frozenset[str], otherw
         if (theirs or (otherwise and _STANDARDS.isdisjoint(options))) and is_torch(self._storage.values):
             return rule("torch_method")(self, name)(*args, **options)
         if len(args) > len(places) or not known.issuperset(options):
-            return (_placed if "grad" in options else _numpys)(self, name, args, options)
+            return (placed if "grad" in options else _numpys)(self, name, args, options)
         for key, value in zip(places, args, strict=False):
             if key in options:
                 raise TypeError(f"{name}() got multiple values for argument {key!r}")
@@ -221,7 +221,7 @@ def _by_place(name: str, summary: str) -> Callable[..., Any]:
     return _called(call, "Tensor", name, summary)
 
 
-def _placed(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def placed(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The operation of another kind of tensor, of arguments by place."""
     places = _places(name)
     if len(args) > len(places):

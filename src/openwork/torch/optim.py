@@ -33,11 +33,22 @@ def _values_of(params: Any) -> Any:
     if isinstance(params, torch.Tensor):
         return params
     found = []
-    for p in [params] if isinstance(params, Tensor) else params:
+    for p in [params] if _is_ours(params) else params:
         if isinstance(p, dict):
             p = {**p, "params": _values_of(p["params"])}
-        found.append(p.values if isinstance(p, Tensor) else p)
+        values = p.values if _is_ours(p) else p
+        if _is_ours(p) and not isinstance(p, Tensor) and not isinstance(values, torch.Tensor):
+            raise UnsupportedError(
+                f"optimizer: a parameter on {p.device}\n  got: {p.format}\n  supported: torch's memory, on cpu and cuda"
+                "\n  help: to('cpu') moves a tensor to the host"
+            )
+        found.append(values)
     return found
+
+
+def _is_ours(x: Any) -> bool:
+    """Whether a parameter is a Tensor, or a tensor on a device."""
+    return isinstance(x, Tensor) or hasattr(type(x), "__openwork_device__")
 
 
 class _ByRows(torch.optim.Optimizer):  # type: ignore[misc]
@@ -217,11 +228,12 @@ class SparseAdam(_ByRows):
     ) -> tuple[torch.Tensor, float]:
         if not state:
             sizes = p.shape[: grad.sparse_dim() if grad.is_sparse else 1]
-            state["step"] = self._zeros(sizes if group["steps"] == "rows" else (), p, torch.int64)
+            by_rows = group["steps"] == "rows"
+            state["step"] = self._zeros(sizes, p, torch.int64) if by_rows else torch.zeros((), dtype=torch.int64)
             state["exp_avg"] = self._zeros(p.shape, p)
             state["exp_avg_sq"] = self._zeros(_state_shape(p, grad, group["rowwise"]), p)
         first, second = group["betas"]
-        counts = state["step"] = state["step"].to(p.device)
+        counts = state["step"] = state["step"].to(p.device if group["steps"] == "rows" else "cpu")  # no device is asked
         taken = _add_step(counts, at if counts.ndim else ())
         m = _rows(state["exp_avg"], at).lerp_(rows, 1 - first)
         v = _rows(state["exp_avg_sq"], at).mul_(second)
