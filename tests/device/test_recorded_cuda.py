@@ -26,6 +26,7 @@ from openwork.ir.text import parse
 from openwork.storage.buffers import numpy_dtype
 
 torch = pytest.importorskip("torch")
+optim = import_module("openwork.torch.optim")
 STREAM = 0x5EED
 
 
@@ -43,6 +44,8 @@ class Core:
         self.kernels: dict[bytes, Kernel] = {}
         self.alive: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.launches: list[str] = []
+        self.graph: list[tuple[Kernel, dict[str, Any], int]] | None = None
+        """what is captured: a graph keeps its memory"""
         self.compiled = 0
         self.run = run
         core = self
@@ -100,6 +103,8 @@ class Core:
                 assert value.dtype == numpy_dtype(p.scalar)
                 arguments[p.name] = value
         self.launches.append(kernel.name)
+        if self.graph is not None:
+            self.graph.append((kernel, arguments, config.grid))
         self.run(kernel, arguments, config.grid)
 
 
@@ -121,6 +126,9 @@ class Recorded(cuda.Cuda):
 
     def stream(self) -> Any:
         return cuda._Stream(STREAM)
+
+    def is_capturing(self) -> bool:
+        return self.core.graph is not None
 
     def allocate(self, n: int, scalar: str) -> Any:
         handle = super().allocate(n, scalar)
@@ -223,6 +231,52 @@ def test_the_benchmark_checks_and_times_what_it_lists(tmp_path: Any, monkeypatch
     ]  # fmt: skip
 
 
+GRAPHS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    name: (function, shapes)
+    for name, function, shapes in cases((4, 6))
+    if name
+    in ("A @ x", "x @ A", "A @ X", "sddmm", "A * 2", "sum 1", "max 0", "softmax 1", "einsum of three", "A * row")
+}
+
+
+@pytest.mark.parametrize("name", [*GRAPHS, "softmax of products"])
+def test_a_call_of_fixed_structure_is_captured_and_replayed(recorded: Recorded, name: str) -> None:
+    """A graph is the launches alone: run once more, they follow what the operands' memory holds then."""
+    function, shapes = GRAPHS.get(name, (lambda A, x, y: ow.softmax(ow.sddmm(A, x, y), 1), ((4, 3), (3, 6))))
+    host = tensor(dense_array((4, 6)), "csr")
+    there, dense = host.to("cuda"), [np.arange(1.0, 1 + np.prod(s)).reshape(s) for s in shapes]
+    operands = [ow.asarray(x, device="cuda") for x in dense]
+    function(there, *operands)
+    recorded.core.graph = graph = []
+    found = function(there, *operands)
+    recorded.core.graph = None
+    assert graph
+    there.memory.handle.mul_(2)
+    for x in operands:
+        x.memory.handle.add_(1)
+    for kernel, arguments, grid in graph:
+        run_grid(kernel, arguments, grid)
+    same(found, function(host * 2, *(x + 1 for x in dense)), name)
+
+
+def test_what_can_not_be_captured_is_refused_by_name(recorded: Recorded) -> None:
+    A = tensor(dense_array((4, 6)), "csr").to("cuda")
+    x = ow.asarray(np.ones(6), device="cuda")
+    x[::2]  # so that all of its kernels are there
+    B = A.asformat("coo")
+    (A + B).asformat("csc")
+    recorded.core.graph = []
+    for match, run in {
+        r"matmul on cpu: capture of a CUDA graph: a kernel is not compiled yet": lambda: A @ x,
+        r"add on cpu: capture of a CUDA graph: the host reads a number": lambda: A + B,
+        r"indexing on cpu: capture of a CUDA graph: ": lambda: x[::2],
+        r"asformat on cpu: capture of a CUDA graph: the host reads a number": lambda: A.asformat("csc"),
+        r"capture of a CUDA graph: elements come from the host": lambda: ow.asarray(np.ones(6), device="cuda"),
+    }.items():
+        with pytest.raises(UnsupportedError, match=match):
+            run()
+
+
 # -- gradients -------------------------------------------------------------------------------------------------------
 
 RECORDED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
@@ -317,3 +371,40 @@ def test_no_gradient_is_lost_in_silence(recorded: Recorded) -> None:
         assert ow.max(A, axis=1).graph is None
     with pytest.raises(UnsupportedError, match=r"to 'interpreter': torch records the values[\s\S]*detach"):
         ow.asarray(torch.eye(3), format="csr").requires_grad_().to("interpreter")
+
+
+# -- optimizers ------------------------------------------------------------------------------------------------------
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "SGD": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1),
+    "SparseAdam": lambda p: optim.SparseAdam(p, lr=0.1),
+    "SparseAdam by all": lambda p: optim.SparseAdam(p, lr=0.1, steps="all"),
+    "Adagrad by rows": lambda p: optim.Adagrad(p, lr=0.1, rowwise=True),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_of_parameters_there_are_those_of_the_host(recorded: Recorded, name: str) -> None:
+    """A parameter of a product on the device, and values of the sparse tensor; rows by a sparse gradient too."""
+    trained = []
+    for device in ("cpu", "cuda"):
+        X = torch.ones(6, 2, dtype=torch.float64, requires_grad=True)
+        A = ow.asarray(torch.from_numpy(dense_array((4, 6))), format="csr").requires_grad_()
+        optimizer = OPTIMIZERS[name]([X, A.values])
+        for step in range(3):
+            operands = (A, X) if device == "cpu" else (A.to("cuda"), ow.asarray(X).to("cuda"))
+            y = operands[0] @ operands[1]
+            optimizer.zero_grad()
+            ((y if device == "cpu" else y.values).reshape(-1) ** 2).sum().backward()
+            if step:
+                X.grad = X.grad[:2].to_sparse(1).coalesce().sparse_resize_((6, 2), 1, 1)
+            optimizer.step()
+        trained += [X.detach().clone(), A.values.detach().clone()]
+    for found, want in zip(trained[2:], trained[:2], strict=True):
+        torch.testing.assert_close(found, want)
+
+
+def test_a_parameter_that_torch_can_not_hold_is_refused_by_name() -> None:
+    for parameters in (there := ow.asarray(np.ones((3, 2)), device="interpreter"), [there]):
+        with pytest.raises(UnsupportedError, match=r"a parameter on interpreter\n  got: \(i, j\)"):
+            optim.SGD(parameters)

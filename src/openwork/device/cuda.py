@@ -48,6 +48,7 @@ class Cuda(Adapter):
     """
 
     grid = Grid(128, 32)
+    library = "torch"
 
     def __init__(self, core: Any, place: str, architecture: str) -> None:
         self.core, self.name, self.place, self.architecture = core, place, place, architecture
@@ -55,6 +56,17 @@ class Cuda(Adapter):
     def stream(self) -> Any:
         """The stream that work goes to."""
         return _Stream(torch_module().cuda.current_stream(self.place).cuda_stream)
+
+    def is_capturing(self) -> bool:
+        """Whether what is launched goes into a CUDA graph."""
+        return bool(torch_module().cuda.is_current_stream_capturing())
+
+    def _refuse_in_capture(self, what: str) -> None:
+        if self.is_capturing():
+            raise UnsupportedError(
+                f"capture of a CUDA graph: {what}"
+                "\n  help: call it once before the capture; what needs a size from the device can not be captured"
+            )
 
     def allocate(self, n: int, scalar: str) -> Any:
         torch, room = torch_module(), WORD // itemsize(scalar) or 1
@@ -65,14 +77,17 @@ class Cuda(Adapter):
             raise SizeError(f"device {self.name!r}: no memory for {size:,} bytes\n  help: take a part") from error
 
     def upload(self, handle: Any, array: np.ndarray[Any, Any]) -> None:
+        self._refuse_in_capture("elements come from the host")
         handle[: len(array)] = torch_module().from_numpy(array.copy()).to(handle.dtype)
 
     def download(self, handle: Any, scalar: str, first: int, n: int) -> np.ndarray[Any, Any]:
+        self._refuse_in_capture("the host reads a number")
         part = handle[first : first + n].cpu()
         array: np.ndarray[Any, Any] = (part.float() if scalar == "bf16" else part).numpy()
         return array.astype(numpy_dtype(scalar))
 
     def compile(self, kernel: Kernel) -> Any:
+        self._refuse_in_capture("a kernel is not compiled yet")
         core, ptx = self.core, ptx_of(kernel, self.architecture)
 
         def assembled() -> bytes:
