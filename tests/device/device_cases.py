@@ -26,6 +26,7 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
     yield "A * 2", lambda A: A * 2, ()
     yield "2 - A", lambda A: 2 - A, ()
     yield "A > 1", lambda A: A > 1, ()
+    yield "clip", lambda A: ow.clip(A, -1, 2), ()
     yield "abs", lambda A: abs(-A), ()
     yield "A + B", lambda A: A + A.asformat("coo" if A.ndim else A.format) * 2, ()
     yield "A * B", lambda A: ow.multiply(A, A * 3), ()
@@ -63,6 +64,16 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
         yield "mttkrp", lambda A, x, y: ow.mttkrp(A, [None, x, y], 0), ((j, 3), (k, 3))
         yield "ttv", lambda A, x: ow.ttv(A, x, 1), ((j,),)
         yield "ttm", lambda A, x: ow.ttm(A, x, 1), ((j, 2),)
+
+
+def awkward(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A matrix with infinities, NaN, a zero with a sign and a half in places of its elements, but for those of the first
+    row and column, which are 1."""
+    rng = np.random.default_rng(4)
+    special = rng.choice([np.nan, np.inf, -np.inf, -0.0, 0.5], array.shape)
+    result = np.where(rng.random(array.shape) < 0.2, special, array)
+    result[0] = result[:, 0] = 1
+    return result
 
 
 def opencl_or_skip() -> Any:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from device_cases import cases, compare, opencl_or_skip, same
+from device_cases import awkward, cases, compare, opencl_or_skip, same
 from matrix import FORMATS, SHAPES, dense_array, tensor
 
 import openwork as ow
-from openwork.device import hashed_products, opencl, products, vector
+from openwork.device import hashed_products, opencl, products, statements, vector
 from openwork.device.adapter import adapter_of
 from openwork.device.elementwise import mapped
 from openwork.device.interpreter import Interpreter
+from openwork.device.statements import plan_of
 from openwork.errors import CompilerBug, FormatError, ShapeError, UnsupportedError
 from openwork.storage.buffers import numpy_dtype
 
@@ -297,6 +303,50 @@ def test_every_operation_in_every_format_on_opencl(rank: int, spec: str) -> None
         compare(case, dense_array(shape), spec, "opencl")
 
 
+@pytest.mark.parametrize("spec", ["csr", "coo"])
+def test_numbers_that_are_not_finite_on_the_interpreter(spec: str) -> None:
+    for case in cases((4, 6)):
+        if case[0] in ("max 1", "clip", "A + B"):
+            compare(case, awkward(dense_array((4, 6))), spec, HERE)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("spec", ["csr", "coo", "csc", "dense", "bsr(2, 3)", "dia", "ell(300)", "bitmap"])
+@pytest.mark.parametrize("columns", [12, 300])
+def test_numbers_that_are_not_finite_on_opencl(spec: str, columns: int) -> None:
+    """Maxima and minima lost NaN there, in every mapping."""
+    opencl_or_skip()
+    for shape in ((8, columns), (columns, 8)):
+        for case in cases(shape):
+            compare(case, awkward(dense_array(shape)), spec, "opencl")
+
+
+LONG = (
+    "A @ x", "x @ A", "A @ X", "sddmm", "sum 0", "sum 1", "max 1", "softmax 1", "mttkrp", "ttv", "ttm", "A + B",
+    "A @ A.T",
+)  # fmt: skip
+"""Cases of long rows: what sums along rows or columns, and a join."""
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs if rank])
+def test_long_rows_in_every_format_on_opencl(rank: int, spec: str, monkeypatch: Any) -> None:
+    """Rows and columns that an item walks, that the items of a subgroup share, and those of a group."""
+    opencl_or_skip()
+    seen: set[str] = set()
+    monkeypatch.setattr(statements, "plan_of", lambda *args: (seen.add((p := plan_of(*args)).schedule.mapping), p)[1])
+    for n in (32, 300, 3000):
+        shapes = (2,) * (rank - 1) + (n,), (n,) + (2,) * (rank - 1), *(((2, n, 2),) if rank == 3 else ())
+        for shape in dict.fromkeys(shapes):
+            if spec.startswith("nm") and shape[-1] % 4:
+                continue
+            array = dense_array(shape, density=0.9 if spec[0] != "n" else 0.3)
+            for case in cases(shape):
+                if case[0] in LONG and not (case[0] == "A @ A.T" and shape[0] > 300):
+                    compare(case, array, spec.replace("12", str(shape[-1])), "opencl")
+    assert spec != "csr" or seen == {"item", "subgroup", "group", "split"}
+
+
 @pytest.mark.opencl
 @pytest.mark.parametrize(("rank", "spec"), [(rank, spec) for rank, specs in FORMATS.items() for spec in specs])
 def test_every_format_is_assembled_on_opencl(rank: int, spec: str) -> None:
@@ -356,16 +406,66 @@ def test_arrays_of_pyopencl_go_in_and_come_out() -> None:
         there.adapter.allocate(10**12, "f64")
 
 
+SUITES = {
+    "masked": ["masked"],
+    "torch": [
+        f"with_torch/test_torch_{name}.py"
+        for name in (
+            "functions", "methods", "arguments", "arguments_beside_dense", "rare_arguments", "spellings", "scalars",
+            "small", "degenerate", "layout_results", "calls", "gradients", "exchange", "views", "names", "recorded",
+            "full",
+        )
+    ],
+}  # fmt: skip
+"""The suites whose calls are repeated on a device, see `on_device`."""
+
+
+def _repeated(suite: str, device: str) -> None:
+    """All tests of a suite pass, and no call of theirs gives something else on the device, or is refused namelessly."""
+    tests = Path(__file__).resolve().parents[1]
+    environment = os.environ | {"OPENWORK_TEST_DEVICE": device, "PYTHONPATH": os.pathsep.join([*sys.path[1:]])}
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "on_device", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *(str(tests / name) for name in SUITES[suite])],
+        env=environment, cwd=tests.parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-20000:]
+    found = re.search(r"on (\w+): (\d+) calls give what the host gives, (\d+) are refused by name", done.stdout)
+    assert found is not None
+    assert int(found[2]) > 400
+
+
+@pytest.mark.opencl
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("suite", SUITES)
+def test_suites_give_on_opencl_what_they_give_on_the_host(suite: str) -> None:
+    opencl_or_skip()
+    _repeated(suite, "opencl")
+
+
 # -- CUDA -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("suite", SUITES)
+def test_suites_give_on_cuda_what_they_give_on_the_host(suite: str) -> None:
+    """For the first person with a card: nobody has run it."""
+    _cuda_or_skip()
+    _repeated(suite, "cuda")
+
+
+def _cuda_or_skip() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available() or importlib.util.find_spec("cuda") is None:
+        pytest.skip("torch finds no CUDA device, or cuda.core is not installed")
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("rank", FORMATS)
 def test_every_operation_in_every_format_on_cuda(rank: int) -> None:
     """For the first person with a card: nobody has run it."""
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available() or importlib.util.find_spec("cuda") is None:
-        pytest.skip("torch finds no CUDA device, or cuda.core is not installed")
+    _cuda_or_skip()
     shape = SHAPES[rank][0]
     for spec in FORMATS[rank]:
         for case in cases(shape):
