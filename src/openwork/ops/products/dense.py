@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,23 +36,37 @@ def dense_product(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -
 def _pair(inputs: tuple[str, ...], output: str, values: Sequence[Any]) -> Array | None:
     """Two arrays of one inexact dtype, multiplied element by element or as matrices, in the order of the output; None
     where they are neither: `einsum` finds the same, and takes twice the time for its way there."""
-    (left, right), (x, y) = inputs, values
-    both = set(left) & set(right)
-    once = all(len(set(term)) == len(term) for term in (left, right)) and set(left) | set(right) == both | set(output)
-    if not once or x.dtype != y.dtype or x.dtype.kind not in "fc" or x.dtype.itemsize < 4:
+    x, y = values
+    product = _pairing(*inputs, output)
+    if product is None or x.dtype != y.dtype or x.dtype.kind not in "fc" or x.dtype.itemsize < 4:
         return None
     with np.errstate(all="ignore"):
-        if both <= set(output):
-            return np.asarray(_aligned(left, output, x) * _aligned(right, output, y))
-        if both & set(output):
-            return None
-        if len(left) == len(right) == 2 and len(both) == 1:
-            v, w = x if left[1] in both else x.T, y if right[0] in both else y.T
-            return np.asarray(v @ w if output[0] in left else w.T @ v.T)
-        for (a, v), (b, w) in (((left, x), (right, y)), ((right, y), (left, x))):
+        return np.asarray(product(x, y))
+
+
+@lru_cache(maxsize=1024)
+def _pairing(left: str, right: str, output: str) -> Callable[[Array, Array], Any] | None:
+    """The function of two arrays of these letters that multiplies them; None where there is none."""
+    both = set(left) & set(right)
+    once = all(len(set(term)) == len(term) for term in (left, right)) and set(left) | set(right) == both | set(output)
+    if once and both <= set(output):
+        return lambda x, y: _aligned(left, output, x) * _aligned(right, output, y)
+    if not once or both & set(output):
+        return None
+    if len(left) == len(right) == 2 and len(both) == 1:
+        turned, turned_too, mirrored = left[1] not in both, right[0] not in both, output[0] not in left
+
+        def matrices(x: Array, y: Array) -> Any:
+            v, w = x.T if turned else x, y.T if turned_too else y
+            return w.T @ v.T if mirrored else v @ w
+
+        return matrices
+    for a, b in ((left, right), (right, left)):
+        if "".join(c for c in a + b if c not in both) == output:
             summed = [c for c in a if c in both]
-            if "".join(c for c in a + b if c not in both) == output:
-                return np.asarray(np.tensordot(v, w, ([a.index(c) for c in summed], [b.index(c) for c in summed])))
+            axes = [a.index(c) for c in summed], [b.index(c) for c in summed]
+            first = a == left
+            return lambda x, y: np.tensordot(x, y, axes) if first else np.tensordot(y, x, axes)
     return None
 
 
