@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from openwork.graph import networkx_backend
+
 nx = pytest.importorskip("networkx")
 
 pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved")
@@ -189,3 +191,23 @@ def test_networkx_finds_the_entry_point(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "33", run.stderr[-2000:]
+
+
+@pytest.mark.parametrize("kind", [nx.MultiGraph, nx.MultiDiGraph])
+def test_edges_of_multigraphs_without_weights_are_counted(kind: Any) -> None:
+    g = kind(
+        [(0, 1, {"weight": 5.0}), (0, 1, {"weight": 0.5}), (0, 2, {"weight": 3.0}), (1, 2), (2, 3), (2, 3), (3, 0)]
+    )
+    for weight in (None, "weight"):
+        close(nx.pagerank(g, weight=weight, backend="openwork"), nx.pagerank(g, weight=weight), 1e-4)
+    added_up = networkx_backend.convert_from_nx(g, edge_attrs={"weight": 1})
+    assert networkx_backend.can_run("pagerank", (added_up,), {"weight": None}) is not True
+
+
+def test_alpha_of_1_and_cutoffs_between_numbers() -> None:
+    g = nx.path_graph(6)
+    assert networkx_backend.can_run("pagerank", (g,), {"alpha": 1.0}) is not True
+    assert networkx_backend.can_run("pagerank", (g,), {"alpha": 0.5}) is True
+    for cutoff in (0, 1, 2.5, 3, float("inf")):
+        want = nx.single_source_shortest_path_length(g, 0, cutoff=cutoff)
+        assert nx.single_source_shortest_path_length(g, 0, cutoff=cutoff, backend="openwork") == want

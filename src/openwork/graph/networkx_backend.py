@@ -134,6 +134,11 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
             return "weights are an attribute of edges"
         if G is not None and G.is_multigraph():
             return "edges of multigraphs are added up, of which the shortest one counts"
+    if name == "pagerank":
+        if not 0 <= given.get("alpha", 0.85) < 1:
+            return "alpha beyond 0 and 1 is left to networkx"
+        if given.get("weight", "") is None and isinstance(G, Graph) and G.is_multigraph():
+            return "the weights of a multigraph's edges were added up, and are no number of edges"
     if name == "core_number" and G is not None and G.is_directed():
         return "core numbers are of undirected graphs"
     return True
@@ -157,7 +162,8 @@ def pagerank(
     jumps = None if personalization is None else [float(personalization.get(node, 0)) for node in G.nodes]
     if jumps is not None and not sum(jumps):
         raise ZeroDivisionError("pagerank: the sum of personalization is 0")
-    A = G.adjacency if weight is not None else ow.pattern(G.adjacency).astype("float64")
+    counted = weight is not None or G.is_multigraph()  # converted without weights, edges were counted
+    A = G.adjacency if counted else ow.pattern(G.adjacency).astype("float64")
     try:
         shares = graph.pagerank(A, damping=alpha, personalization=jumps, tolerance=tol, max_iterations=max_iter)
     except ValueError as error:
@@ -191,7 +197,7 @@ def core_number(G: Graph) -> dict[Hashable, int]:
 
 def single_source_shortest_path_length(G: Graph, source: Hashable, cutoff: float | None = None) -> dict[Hashable, int]:
     """`networkx.single_source_shortest_path_length`, by `graph.bfs`."""
-    return _reached(G, graph.bfs(G.adjacency, G.at(source)), cutoff, -1)
+    return _reached(G, graph.bfs(G.adjacency, G.at(source)), None if cutoff is None else np.ceil(cutoff), -1)
 
 
 def single_source_dijkstra_path_length(
