@@ -286,9 +286,18 @@ class Format:
                 f"permute {self}: expected: a permutation of 0 to {self.ndim - 1}; got: {tuple(axes)}\n"
                 f"  help: name each of the {self.ndim} dimensions once"
             )
-        position = sorted(range(self.ndim), key=order.__getitem__)
-        levels = tuple(Level(rename(level.expression, position), level.format) for level in self.levels)
-        return Format(tuple(self.dims[axis] for axis in order), levels, self.explicit)
+        found = self._permuted.get(tuple(order))
+        if found is None:
+            position = sorted(range(self.ndim), key=order.__getitem__)
+            levels = tuple(Level(rename(level.expression, position), level.format) for level in self.levels)
+            found = Format(tuple(self.dims[axis] for axis in order), levels, self.explicit)
+            self._permuted[tuple(order)] = found
+        return found
+
+    @cached_property
+    def _permuted(self) -> dict[tuple[int, ...], Format]:
+        """The formats of transposes, by axes."""
+        return {}
 
     def describe(self) -> str:
         """A table of the levels: coordinate, level format, buffers, children and positions."""

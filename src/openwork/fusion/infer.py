@@ -22,7 +22,7 @@ from ..integers import common_shape
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
 from ..ops.reductions.folds import axes_of
-from ..runtime.coiterate.plan import plan_merge
+from ..runtime.coiterate.plan import kept_plan, plan_merge
 from ..runtime.contraction.sparse import result_format
 from ..runtime.operation import block
 from ..runtime.promote import promote
@@ -60,6 +60,12 @@ class Meta:
     @property
     def is_tensor(self) -> bool:
         return self.storage is not None
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """All but the shape, the key of plans; -0.0 and NaN are distinct fill values."""
+        s = self.storage
+        return self.scalar, self.library, None if s is None else (s.format.number, repr(s.fill_value))
 
     @property
     def like(self) -> Any:
@@ -243,7 +249,8 @@ def _merge_meta(e: Expression, operands: dict[str, Meta]) -> Meta:
         for n, m in operands.items()
     }
     storages = {n: m.storage for n, m in operands.items() if m.storage is not None}
-    plan = plan_merge(e, storages, dims, len(shape), None).schedule
+    key = ("meta", e, *dims.items(), *[m.kind for m in operands.values()])
+    plan = kept_plan(key, lambda: plan_merge(e, storages, dims, len(shape), None)).schedule
     return _tensor_meta(shape, plan.format, plan.scalar, plan.fill, next(iter(operands.values())).library)
 
 

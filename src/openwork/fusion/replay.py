@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.plan_cache import PlanCache
 from ..compiler.fill import Regions, partial
 from ..compiler.nonfinite_guard import nonfinite_guard
 from ..ir.index import Apply, accesses
@@ -74,11 +75,21 @@ def limit_of(group: FusionGroup) -> float | None:
         return None
     if root.kind == MATMUL and not products:
         return None
+    key = (expression, root.kind, *[(n, m.kind) for n, m in group.metas.items()])
+    return _LIMITS[key] if key in _LIMITS else _LIMITS.keep(key, _limit(group))
+
+
+_LIMITS: PlanCache[Any, float | None] = PlanCache("limits of fused operands")
+"""By expression and kinds of its operands."""
+
+
+def _limit(group: FusionGroup) -> float | None:
+    expression = group.expression
     fills = {n: m.storage for n, m in group.metas.items() if m.is_sparse}
     scalars = {n: m.scalar for n, m in group.metas.items()}
     library = next(iter(group.metas.values())).library
     fills_of = {n: const(s.fill_value, s.scalar) for n, s in fills.items() if s is not None}
-    if root.kind == MATMUL:
+    if group.root.kind == MATMUL:
         assert isinstance(expression, Apply)
         expression = next(a for a in expression.args if any(x.tensor in fills_of for x in accesses(a)))
     expr = typed(expression, scalars, library)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..format import format as parse
+from ..format.cached import cached
 from ..format.format import Format, Level
 from ..runtime.check import check, holds, passes
 from ..storage import buffers
@@ -85,6 +86,7 @@ def dense_tensor(x: Array, policy: BufferPolicy, fill: Any, source: object, form
     return Tensor._from_storage(storage)
 
 
+@cached(256)
 def loosen(format: Format, *, ordered: bool) -> Format:
     """The format with duplicates allowed on its last stored level, and on all levels any order if not `ordered`."""
     levels = list(format.levels)

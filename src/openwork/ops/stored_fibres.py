@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from string import ascii_letters
 from typing import Any
 
@@ -92,12 +93,17 @@ def _leading(s: Storage, kept: list[int], reduced: list[int]) -> tuple[Storage, 
     starts = np.flatnonzero(new)
     ends = np.append(starts, len(new)).astype(crd[0].dtype)
     pos = as_array(ends, like=s.values)
-    below = [Level(Dim(1 + k), x.format) for k, x in enumerate(coo(len(reduced)).levels)]
-    format = Format(tuple(ascii_letters[: 1 + len(below)]), (Level(Dim(0), DENSE), *below))
-    shape = (len(starts), *s.shape[len(kept) :])
-    all_pos = (None, pos, *(None,) * (len(below) - 1))[: 1 + len(below)]
+    format, shape = _rows_format(len(reduced)), (len(starts), *s.shape[len(kept) :])
+    all_pos = (None, pos, *(None,) * (len(reduced) - 1))[: 1 + len(reduced)]
     rows = Storage(shape, format, s.scalar, s.fill_value, all_pos, (None, *s.crd[len(kept) :]), s.values)
     return rows, tuple(np.ascontiguousarray(c[starts]) for c in crd)
+
+
+@lru_cache
+def _rows_format(reduced: int) -> Format:
+    """Rows, with COO of so many dimensions below."""
+    below = [Level(Dim(1 + k), x.format) for k, x in enumerate(coo(reduced).levels)]
+    return Format(tuple(ascii_letters[: 1 + reduced]), (Level(Dim(0), DENSE), *below))
 
 
 def _scattered(s: Storage, kept: list[int], reduced: list[int]) -> tuple[Storage, tuple[Ints, ...]]:
