@@ -19,6 +19,7 @@ LAYERS = (
         "faults",
         "settings",
         "checked",
+        "classes",
         "late",
         "namespaces",
         "integers",

@@ -1,14 +1,18 @@
-"""The modules that everything stands on: late names, integers, waiting for imports, the end of a command."""
+"""The modules that everything stands on: classes of fields, late names, integers, waiting for imports, the end of a command."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 from typing import Any
 
 import pytest
 
 import openwork as ow
 from openwork import interruptible, namespaces, quiet_interrupt
+from openwork.classes import define, frozen
 from openwork.errors import DTypeError, ShapeError
 from openwork.integers import extents, integer
 from openwork.late import late
@@ -16,6 +20,87 @@ from openwork.runtime import values
 
 OPERATIONS: Any = late("runtime.values", "UNARY")
 zeros: Any = late("ops.creation", "zeros")
+
+
+@frozen
+class Point:
+    x: int
+    y: float = 0.5
+    tags: list[str] = field(default_factory=list, compare=False, repr=False)
+    norm: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", abs(self.x) + abs(self.y))
+
+
+@dataclass(frozen=True, slots=True)
+class PointOfTheLibrary:
+    x: int
+    y: float = 0.5
+    tags: list[str] = field(default_factory=list, compare=False, repr=False)
+    norm: float = field(init=False, default=0.0)
+
+    __post_init__ = Point.__post_init__
+
+
+@frozen
+class Point3(Point):
+    z: int = 7
+
+
+@define
+class Counter:
+    n: int = 0
+
+    def __repr__(self) -> str:
+        return f"<{self.n}>"
+
+
+@frozen(eq=False)
+class Token:
+    pass
+
+
+def test_classes_of_fields_are_dataclasses() -> None:
+    """What they do is what those of `dataclasses` do."""
+    for make in (Point, PointOfTheLibrary):
+        a, b = make(3), make(x=3, y=0.5, tags=["t"])
+        assert a == b
+        assert hash(a) == hash(b) == hash((3, 0.5, 3.5))
+        assert a != make(4)
+        assert a != (3, 0.5, 3.5)
+        assert (a.tags, b.tags, a.norm) == ([], ["t"], 3.5)
+        assert make(1).tags is not make(1).tags
+        assert repr(a) == f"{make.__name__}(x=3, y=0.5, norm=3.5)"
+        assert [f.name for f in fields(a)] == ["x", "y", "tags", "norm"]
+        assert replace(b, x=-1).norm == 1.5
+        match a:
+            case make(x, y):  # type: ignore[misc]
+                assert (x, y) == (3, 0.5)
+            case _:
+                pytest.fail("patterns by place")
+        for change in (lambda: setattr(a, "x", 1), lambda: delattr(a, "x"), lambda: setattr(a, "other", 1)):  # noqa: B023
+            with pytest.raises((FrozenInstanceError, TypeError)):
+                change()
+        assert copy.copy(b) == copy.deepcopy(b) == pickle.loads(pickle.dumps(b)) == b
+        with pytest.raises(TypeError, match=f"{make.__name__}.__init__.*missing 1 required positional argument: 'x'"):
+            make()
+        with pytest.raises(TypeError, match="unexpected keyword argument 'w'"):
+            make(3, w=1)
+    assert Point(3) != PointOfTheLibrary(3)
+    assert Point3(1, z=2) == Point3(1, z=2) != Point3(1)
+    assert Point3(1).norm == 1.5
+    assert Point(1) != Point3(1)
+    counter = Counter()
+    counter.n += 1
+    assert counter == Counter(1)
+    assert repr(counter) == "<1>"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(counter)
+    with pytest.raises(AttributeError):
+        counter.m = 1
+    assert Token() != Token()
+    assert len({Token(), Token()}) == 2
 
 
 def test_late_names() -> None:

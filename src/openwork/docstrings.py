@@ -21,10 +21,11 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import Parameter, Signature
 from typing import Any
 
+from .classes import define
 from .parameters import RESULTS, TYPES, recurring
 
 __all__ = ["Parts", "compose", "parse"]
@@ -50,7 +51,7 @@ _TYPE = re.compile(rf"(?:an? |the )?({_NOUN}(?:, {_NOUN})*(?:,? (?:or|and) {_NOU
 """A description that begins with a type; it ends there where what follows is a clause of its own."""
 
 
-@dataclass
+@define(slots=False)
 class Parts:
     """What a docstring of the source says, by kind."""
 

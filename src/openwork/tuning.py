@@ -7,15 +7,16 @@ say where the value is from: what it is on a machine, what was measured, or the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar
+
+from .classes import frozen
 
 __all__ = ["TABLE", "Tuned"]
 
 N = TypeVar("N", int, float)
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Tuned:
     """A row of the table: what the number is of, what it decides, and what gave it."""
 

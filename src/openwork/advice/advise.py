@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from .. import FormatError, ShapeError, SizeError, Tensor, UnsupportedError
+from ..classes import frozen
 from ..codegen import pool
 from ..errors import suggestion
 from ..format import format as parse
@@ -28,7 +28,7 @@ TOO_LARGE = 16
 """Times the bytes of the smallest format, beyond which a format is not tried."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """One format: its name, bytes, the least seconds of a call (None where it was not measured), and why."""
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import Tensor
+from ..classes import frozen
 from .sizes import block_count, bytes_of, diagonal_count
 from .units import percent_text
 
 __all__ = ["Facts", "facts_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """The format that the tensor has, bytes by format, and a reason by format."""
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from openwork.advice.measure import medians
 from openwork.advice.sizes import bytes_of
 from openwork.errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
 
+from ..classes import define
 from .contests import DENSE_LIMIT, Problem, Skip, contest, parse_operation
 from .contests_tensor import TensorProblem, parse_tensor_operation, tensor_contest
 from .load import read, split_outside, to_csr
@@ -32,7 +33,7 @@ Step = Callable[[str], None]
 REFUSALS = (FormatError, ShapeError, InvariantError, DTypeError, UnsupportedError)
 
 
-@dataclass
+@define(slots=False)
 class Row:
     """One line of the table: median seconds of each, and the peers' time divided by ours."""
 

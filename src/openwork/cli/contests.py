@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import openwork as ow
 from openwork.errors import suggestion
 
+from ..classes import define, frozen
 from .main import CliError
 from .output import bytes_text
 from .peers import has_torch, in_scipy, in_torch, same_matrix
@@ -27,7 +27,7 @@ class Skip(Exception):
     """A combination that is not measured; the message says why."""
 
 
-@dataclass
+@define(slots=False)
 class Problem:
     """One matrix: as a SciPy CSR array, ours in one format, and the peers' in the nearest they have."""
 
@@ -66,7 +66,7 @@ def close(got: object, want: Any, scale: float = 0.0) -> bool:
     return bool(np.allclose(array, want, rtol=tolerance, atol=tolerance * scale))
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Contest:
     """What takes part (`runs`: openwork first, then peers), and whether our result is equal to SciPy's."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import openwork as ow
 
+from ..classes import define
 from .contests import Contest, close, extent
 from .main import CliError
 from .peers import has_torch
@@ -18,7 +18,7 @@ from .peers import has_torch
 __all__ = ["TENSOR_OPERATIONS", "TensorProblem", "parse_tensor_operation", "tensor_contest"]
 
 
-@dataclass
+@define(slots=False)
 class TensorProblem:
     """One tensor: its coordinates (one column per element) and values, and ours in one format."""
 

@@ -19,10 +19,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from .. import settings, tuning
 from ..checked import CHECKED
+from ..classes import define
 from ..errors import UnsupportedError
 from ..integers import integer
 from ..ir.loop import Kernel
@@ -50,7 +51,7 @@ _limit = settings.number("OPENWORK_KERNELS", 1) or 1024
 SHARE = tuning.KERNELS_EVICTED
 
 
-@dataclass(slots=True)
+@define
 class _Counts:
     hits: int = 0
     misses: int = 0

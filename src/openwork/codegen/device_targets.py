@@ -6,14 +6,13 @@ numbers of group and item, a barrier, a shuffle of 32-bit words among the items 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..classes import frozen
 from .target import Target
 
 __all__ = ["DEVICES", "Device", "device"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Device:
     """A kind of device.
 

@@ -15,12 +15,12 @@ import re
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from .. import settings
+from ..classes import frozen
 from ..ir.loop import Buffer, Param, Scalar
 from .private_folder import PrivateFolder, private_folder
 from .target import host
@@ -44,7 +44,7 @@ _NAME = re.compile(r"[0-9a-f]{64}\.owk")
 _CPU_LINES = ("vendor_id", "cpu family", "model", "flags", "features", "cpu implementer", "cpu part")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """The content of a file: the entry point's name, the kernel's parameters, and the object code."""
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..classes import frozen
 from ..ir.loop import Assign, Buffer, Cast, Expr, For, If, Kernel, Let, Load, Mut, Op, Param, Stmt, Store, Var, While
 from ..ir.printer import show
 from ..ir.types import Type, itemsize
@@ -30,7 +31,7 @@ VIOLATION = 1 << 62
 """The status of a kernel that a check has ended: greater than any other, so that the pool returns it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A check: the number of the line of loop IR and its text, and the buffer or the type that is checked."""
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..classes import frozen
 from ..errors import UnsupportedError
 from ..ir.types import Type
 from .emit_builder import Builder, register_type
@@ -50,7 +50,7 @@ def _hypot(b: Builder, t: Type, x: str, y: str) -> str:
     return b.select(infinite, b.const(float("inf"), t), b.select(unordered, nan, value, t), t)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Logarithm:
     """Of a scalar type: digits of the significand; the bits of sqrt(1/2); the least normal number, and a power of two
     that makes subnormal ones normal; log(2) in two parts; the coefficients of r."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..classes import frozen
 from ..ir.types import Type
 from .emit_builder import Builder, register_type
 from .target import Target
@@ -19,7 +19,7 @@ from .target import Target
 __all__ = ["EXPONENTIALS", "exponential", "is_expanded"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Parameters:
     """Of a scalar type: log(2) in two parts, of which n times the first is exact in a fused product; bounds of x
     beyond which exp is 0 and infinite; 1.5 * 2^(digits - 1), to which adding rounds to an integer; the digits of the

@@ -14,9 +14,10 @@ import mmap
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from platform import machine
+
+from ..classes import define
 
 __all__ = ["Code", "Unlinkable", "link"]
 
@@ -51,7 +52,7 @@ class Code:
             self._free()
 
 
-@dataclass(slots=True)
+@define
 class Section:
     """A section header, and the address that its contents were given (0: not loaded)."""
 

@@ -11,9 +11,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from .. import settings
+from ..classes import define
 from ..reals import real
 from . import disk
 
@@ -24,7 +24,7 @@ PAUSE = 0.1
 """Seconds without a compilation, after which another call has begun."""
 
 
-@dataclass(slots=True)
+@define
 class _Wait:
     """What the present call has compiled, and whether the line was printed."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
+from ..classes import frozen
 from .llvm import by_llvm, library
 
 __all__ = ["Target", "expands", "gathers", "host", "permutes"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """A machine: LLVM's triple, CPU name and feature list.
 

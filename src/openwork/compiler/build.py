@@ -17,9 +17,9 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ..classes import frozen
 from ..errors import CompilerBug
 from ..ir.loop import (
     Alloc,
@@ -51,7 +51,7 @@ from .operand import ParamRef
 __all__ = ["Array", "Block", "Builder", "Hole", "Name", "Parameters"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Array:
     """A buffer by its name in fragments; elements are read as i64 where `wide`, `offset` is added to every index."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
+from ..classes import frozen
 from ..format.cached import cached
 from ..format.expression import Add, Dim, Div, Expression, Mod, Sub, dimensions
 from ..format.format import Format
@@ -17,7 +17,7 @@ from .fold import fold
 __all__ = ["Gap", "Interval", "coordinate_of", "gaps", "interval_of", "intervals"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interval:
     """The coordinates lo <= c < lo + size of a level, as expressions over the extents."""
 
@@ -79,7 +79,7 @@ def coordinate_of(e: Expression, dims: Sequence[Expr]) -> Expr:
             return fold("mod", coordinate_of(base, dims), const(c))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gap:
     """A split that leaves slots without a value: the sum of `form`, (level, factor) each, must lie below `size`.
 

@@ -10,16 +10,16 @@ Sign bits are gathered with `|`: `(v - lo) | (hi - 1 - v)` is negative exactly w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from textwrap import indent
 
+from ..classes import frozen
 from ..ir.loop import Kernel
 from ..ir.text import parse
 
 __all__ = ["Chain", "ChainLevel", "kernel", "out_of_order", "out_of_range", "values_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChainLevel:
     """One level's crd: its scalar type and the properties to hold."""
 
@@ -28,7 +28,7 @@ class ChainLevel:
     ordered: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain:
     """A level and the singletons below it.
 

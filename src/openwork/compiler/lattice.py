@@ -16,8 +16,9 @@ where no operand is: then the level's coordinates are counted, all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
+
+from ..classes import frozen
 
 __all__ = ["Case", "Lattice", "Point", "gallop_lattice", "lattice"]
 
@@ -25,7 +26,7 @@ Case = tuple[str, ...]
 """The operands that are at a coordinate, in their order."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A loop: while all of `walked` have elements; cases from the largest to the smallest.
 
@@ -41,7 +42,7 @@ class Point:
         return f"while {', '.join(self.walked)}{gallop}: {_show(self.cases)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lattice:
     """The points in the order of their loops, and all cases; where one of these has none of the walked operands
     every coordinate has to be counted, and there are no points."""

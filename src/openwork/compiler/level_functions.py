@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ..classes import frozen
 from ..errors import CompilerBug
 from ..format.expression import Div, Expression, Mod, Sub
 from ..format.level import LevelFormat
@@ -73,7 +73,7 @@ class _Reader(ExprReader[dict[str, Expr]]):
         return fold(name, args[0], args[1])
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Level:
     """Level `index` of the operand `tensor`, as a kernel sees it; its interval is a parameter where none is given."""
 

@@ -17,10 +17,11 @@ level's `present`. No loop divides.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from typing import Generic, TypeVar
 
+from ..classes import frozen
 from ..format.level import Iterate
 from ..ir.loop import Const, Expr, Op
 from ..ir.ops import const, op
@@ -33,7 +34,7 @@ from .operand import Operand, ParamRef
 __all__ = ["LevelIterator", "Point", "when_all"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A place among an operand's levels: `depth` of them are entered, the children of `position` come next.
 

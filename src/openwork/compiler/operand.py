@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..classes import frozen
 from ..errors import CompilerBug
 from ..format.format import Format
 
 __all__ = ["Operand", "ParamRef", "parse_ref"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """An operand of a kernel.
 

@@ -13,9 +13,9 @@ rolls, reshapes, broadcasts and triangles are all remaps; so is writing into a r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .. import tuning
+from ..classes import frozen
 from ..ir.loop import Expr, Kernel
 from ..ir.ops import const
 from ..ir.types import itemsize
@@ -27,7 +27,7 @@ from .walk import Place, walk
 __all__ = ["Remap", "edges_kernel", "find_kernel", "points_kernel", "ranges_kernel", "remap_kernel"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remap:
     """A map from the coordinates of stored elements to new ones. A step that ends in a colon holds all that follow it.
 

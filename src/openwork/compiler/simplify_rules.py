@@ -15,9 +15,9 @@ sides): which is why `x + 0.0` and `x * 0.0` stay. A result made of constants is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from ..classes import frozen
 from ..errors import CompilerBug
 from ..ir import ops
 from ..ir.index import Access, Apply, Expression, Literal
@@ -132,7 +132,7 @@ _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _INEXACT = ops.FLOATING - {"div", "sqrt", "reciprocal"} | {"pow"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     pattern: Apply
     result: Expression

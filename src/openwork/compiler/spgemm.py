@@ -15,9 +15,8 @@ The order of additions is that of k, whatever the accumulator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .. import tuning
+from ..classes import frozen
 from ..ir.loop import Kernel
 from ..ir.text import inlined, parse
 from .semiring import Semiring
@@ -29,7 +28,7 @@ AHEAD = tuning.SPGEMM_PREFETCH_DISTANCE
 FEW = tuning.SPGEMM_WINDOW_PRODUCTS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProductTypes:
     """The scalar types of the buffers: pos, crd and values of A and B, pos and crd of the result and of the mask."""
 

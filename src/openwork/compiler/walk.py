@@ -11,8 +11,9 @@ Extents and intervals are bound once, at the kernel's entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..classes import frozen
 from ..format.expression import dimensions
 from ..format.format import Format
 from ..ir.loop import Expr
@@ -25,7 +26,7 @@ from .operand import Operand
 __all__ = ["Place", "hoisted", "walk"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place(Point):
     """A point of a walk: the coordinates of the dimensions that are known there, and of levels that are hoisted."""
 

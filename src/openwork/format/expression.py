@@ -8,36 +8,37 @@ A dimension is its position in the format, never its name, so expressions are eq
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from ..classes import frozen
 
 __all__ = ["Add", "Dim", "Div", "Expression", "Mod", "Sub", "depth", "dimensions", "evaluate", "interval", "render"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dim:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Add:
     left: Dim
     right: Dim
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sub:
     left: Dim
     right: Dim
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Div:
     base: Expression
     divisor: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mod:
     base: Expression
     divisor: int

@@ -17,6 +17,7 @@ from openwork.format.printer import encoded, show, show_with_spans
 from openwork.format.rules import check
 from openwork.integers import integers
 
+from ..classes import frozen
 from ..late import late
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _format_numbers: dict[Format, int] = {}
 _numbers = count()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """One storage level: the expression of its coordinate, and its level format."""
 

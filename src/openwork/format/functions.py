@@ -15,11 +15,12 @@ The texts are loop-IR expressions and statements over these names:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from types import CodeType
 from typing import Any
+
+from ..classes import frozen
 
 __all__ = ["Insert", "Iterate", "LevelFunctions", "evaluate"]
 
@@ -42,7 +43,7 @@ class Insert(Enum):
     """children come in order into a fixed number of slots per parent"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LevelFunctions:
     """A level format's level functions and the facts that a schedule needs to know about it."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from openwork.errors import FormatError, clip, marked
+
+from ..classes import frozen
 
 __all__ = ["Place", "Problem", "Spans", "counted", "excerpt", "refusal"]
 
@@ -17,7 +18,7 @@ Spans: TypeAlias = dict[Place, int]
 """The offset in a text where each part begins."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """A fault of a format. `detail` holds "expected ...; got ..."."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NoReturn
 
@@ -18,6 +18,8 @@ from openwork.format.message import counted, excerpt, refusal
 from openwork.format.parser import MAX_TEXT, parse
 from openwork.format.rules import MAX_DIMENSIONS
 from openwork.integers import integer
+
+from ..classes import frozen
 
 __all__ = ["NAMED", "coo", "format", "recognise"]
 
@@ -99,7 +101,7 @@ def _nm(first: int, ndim: int, n: int, m: int) -> Levels:
     return _level(first, Dense()), Level(Div(j, m), Dense()), Level(Mod(j, m), Structured(n, m))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     """A row of the table: the sparse levels of a name, its arguments, and whether it takes any rank."""
 

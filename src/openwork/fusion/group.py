@@ -12,10 +12,10 @@ distributes over it. What is not inlined is an operand: a leaf, or the result of
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .. import tuning
+from ..classes import define
 from ..compiler.scalar_arguments import number_name
 from ..errors import DTypeError
 from ..ir.index import Access, Apply, Expression, Literal, accesses
@@ -30,7 +30,7 @@ __all__ = ["FusionGroup", "group_of"]
 _SMALL = ("f16", "bf16")
 
 
-@dataclass(slots=True)
+@define
 class FusionGroup:
     """A statement of an operation and those inlined in it: `expression` over accesses of `operands`, each a number of
     the graph with its dimensions' indices; over `reduced` indices it is summed. `kind` is "elementwise", "sum" or

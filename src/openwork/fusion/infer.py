@@ -7,11 +7,11 @@ is run by itself, and raises its own errors. A Meta follows from types: there is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..classes import frozen
 from ..codegen.plan_cache import PlanCache
 from ..compiler.schedule.kept_format import kept_format
 from ..errors import DTypeError, ShapeError, UnsupportedError
@@ -42,7 +42,7 @@ _RESULTS: PlanCache[Any, Any] = PlanCache("types of lazy results")
 _EMPTY = {"numpy": np.empty(0)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Meta:
     """A node's abstract value: a Tensor where there is a storage, without buffers, else an array or a number."""
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from .. import tuning
+from ..classes import frozen
 from ..tensor.expression_graph import ELEMENTWISE, MATMUL, SELECT, TRANSPOSE, Graph
 from .group import FusionGroup, group_of
 from .infer import Meta
@@ -24,7 +24,7 @@ from .infer import Meta
 __all__ = ["PlannedStep", "partition"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedStep:
     """How operation `number` is computed: by a fusion group, or by itself on its operands, and why it is not fused."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..classes import frozen
 from ..codegen.plan_cache import PlanCache
 from ..compiler.scalar_arguments import passes
 from ..late import late
@@ -32,7 +32,7 @@ LIMIT = 512
 """Programs kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Step:
     """A fusion group or an operation by itself: the values that it reads, and the one that it computes, by number."""
 
@@ -45,7 +45,7 @@ class _Step:
     """results of earlier steps that no later one reads"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Program:
     """The compiled form of expressions of one structure: operands -> results; it holds no operand."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..classes import frozen
 from ..codegen.plan_cache import PlanCache
 from ..compiler.fill import Regions, partial
 from ..compiler.nonfinite_guard import nonfinite_guard
@@ -23,7 +23,7 @@ from .group import FusionGroup
 __all__ = ["Replay", "limit_of", "one_pass_suffices", "replay_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replay:
     """The operations of a group, one after the other: each function, and where its operands are among the group's
     operands and numbers, constants, and earlier results."""

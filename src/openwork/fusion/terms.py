@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ..classes import frozen
 from ..compiler.semiring import SEMIRINGS, Semiring
 from ..compiler.vanishing import vanishes
 from ..ir.index import Access, Apply, Expression, Literal, accesses
@@ -14,7 +14,7 @@ from ..tensor.tensor import Tensor
 __all__ = ["Term", "addition_of", "product_of", "semiring_in", "summands", "vanishing_factors"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """`scale` times the product of accesses."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..classes import frozen
 from ..errors import FileFormatError, UnsupportedError
 from ..format.format import Format
 from ..integers import extents, integer
@@ -35,7 +36,7 @@ Record = Coordinates | Buffers
 Path_ = str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kind:
     """How one kind of file is read: from its text, or from its path."""
 
@@ -400,7 +401,7 @@ def _elements_by_name(t: Any) -> Mapping[str, Any]:
     return t if isinstance(t, Mapping) else {"X": t}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _WriteOptions:
     """The options of `write`."""
 

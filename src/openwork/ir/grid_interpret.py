@@ -12,11 +12,11 @@ access to a buffer is noted; CompilerBug names both lines where
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..classes import define
 from ..errors import CompilerBug
 from .arithmetic import DTYPES, Value, apply
 from .interpret import Machine, memory, number
@@ -33,7 +33,7 @@ _Step = Callable[[], _Run]
 READ, ATOMIC, WRITE = 0, 1, 2
 
 
-@dataclass(slots=True)
+@define
 class _Access:
     """What was done to an element since it was last safe: by which item, how, and at which statement."""
 

@@ -16,10 +16,10 @@ outside the mask are not computed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..classes import frozen
 from .operations import INFIX
 
 __all__ = [
@@ -46,7 +46,7 @@ REDUCED_BY = {"add": "sum", "mul": "prod", "min": "min", "max": "max", "or": "an
 """The reduction of tensors that combines elements by such an operation."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """The element of `tensor` at `indices`; a scalar has none."""
 
@@ -57,7 +57,7 @@ class Access:
         return show(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Literal:
     """A number; equal when the kind and the bits are (1, 1.0 and True differ, NaN equals NaN)."""
 
@@ -73,7 +73,7 @@ class Literal:
         return show(self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply:
     """An operation of `ir.ops`, by name, on expressions."""
 
@@ -87,7 +87,7 @@ class Apply:
 Expression = Access | Literal | Apply
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Assignment:
     """`lhs op rhs`, at the elements that a mask specifies. The derived properties are in order of first appearance."""
 

@@ -34,9 +34,10 @@ buffers are distinct from all others, which is what lets the emitter say `noalia
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import is_
 
+from ..classes import frozen
 from .types import I64, Type
 
 __all__ = [
@@ -76,7 +77,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Const:
     """A literal; `value` is a Python bool, int, float or complex that `type` can hold.
 
@@ -92,7 +93,7 @@ class Const:
         return hash((self.type, repr(self.value)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Var:
     """A scalar parameter, a Let, a Mut or a loop variable."""
 
@@ -100,7 +101,7 @@ class Var:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load:
     """`buffer[index]`; with a type of several lanes and a scalar index, that many consecutive elements;
     with an index of several lanes, a gather."""
@@ -110,7 +111,7 @@ class Load:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Op:
     """An operation of the table in `ir.ops`, on operands of equal lanes."""
 
@@ -119,7 +120,7 @@ class Op:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cast:
     """`arg` converted as C converts; from a scalar to several lanes it broadcasts."""
 
@@ -130,32 +131,32 @@ class Cast:
 Expr = Const | Var | Load | Op | Cast
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Let:
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mut:
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assign:
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     buffer: str
     index: Expr
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class For:
     """`for name in range(lo, hi, step)`, step a positive constant.
 
@@ -171,20 +172,20 @@ class For:
     hints: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class While:
     cond: Expr
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class If:
     cond: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alloc:
     buffer: str
     scalar: str
@@ -192,13 +193,13 @@ class Alloc:
     zeroed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prefetch:
     buffer: str
     index: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """`function(&args[0], ...)` of a C function without a result, whose address the i64 `function` is.
 
@@ -211,12 +212,12 @@ class Call:
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Return:
     status: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Local:
     """A buffer of `size` elements for each group, at the kernel's top level, not initialised."""
 
@@ -225,7 +226,7 @@ class Local:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Atomic:
     """`buffer[index] = op(buffer[index], value)`, which no other item's atomic on the element comes between."""
 
@@ -235,7 +236,7 @@ class Atomic:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Swap:
     """Bind `name` to `buffer[index]`, a whole number of 32 or 64 bits; where that is `expected`, write `value` there.
 
@@ -248,7 +249,7 @@ class Swap:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shuffle:
     """Bind `name` to the value in the item of the same subgroup whose lane is this one's, exclusive or `mask`.
 
@@ -259,7 +260,7 @@ class Shuffle:
     mask: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Barrier:
     """A place that all items of a group reach before any goes on; what they wrote before is seen after it."""
 
@@ -268,7 +269,7 @@ OfDevice = Local | Atomic | Swap | Shuffle | Barrier
 Stmt = Let | Mut | Assign | Store | For | While | If | Alloc | Prefetch | Call | Return | OfDevice
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffer:
     """A pointer parameter to elements of one scalar type."""
 
@@ -277,7 +278,7 @@ class Buffer:
     mutable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scalar:
     """A scalar parameter, passed in one 64-bit word (c128 is passed as a buffer of one)."""
 
@@ -288,7 +289,7 @@ class Scalar:
 Param = Buffer | Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """The items of each group, and of each subgroup, whose items run together; both powers of two."""
 
@@ -296,7 +297,7 @@ class Grid:
     subgroup: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """A function over buffers. When `ranged`, the variables `lo` and `hi` (i64) bound its outermost loop
     and the caller may run disjoint ranges in parallel. `reassociate` allows floating-point sums and products

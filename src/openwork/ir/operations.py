@@ -19,12 +19,12 @@ Traits of code
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..classes import frozen
 
 __all__ = ["COMMUTATIVE", "INFIX", "OPERATIONS", "Operation", "of_kind", "with_trait"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """An operation of the loop IR.
 

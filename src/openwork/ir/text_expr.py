@@ -12,9 +12,10 @@ import ast
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
+from ..classes import define
 from ..errors import CompilerBug, marked
 from . import ops
 from .index import PREFIX
@@ -42,7 +43,7 @@ _VECTOR = re.compile(r"([A-Za-z_]\w*?)x(\d+)$")
 _NAMED = {"inf": math.inf, "nan": math.nan}
 
 
-@dataclass
+@define(slots=False)
 class Scope:
     """The names visible at a point: expressions and buffers, and which of the names may be assigned."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+from ..classes import frozen
 
 __all__ = [
     "BOOL",
@@ -42,7 +43,7 @@ def real_of(scalar: str) -> str:
     return _REAL.get(scalar, scalar)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Type:
     """A scalar type, or `lanes` of it side by side; printed `f64` and `f64x8`."""
 

@@ -7,11 +7,11 @@ Rows come in nodes of `block` rows, as the displacements of a point in elasticit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..classes import frozen
 from ..errors import ShapeError
 from ..interop.layouts import sparse_csr_tensor
 from ..ops.products.matmul import matmul
@@ -27,7 +27,7 @@ __all__ = ["Transfer", "nullspace_of", "rigid_motions", "transfer"]
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transfer:
     """From the rows of a level to the columns of the next: prolongation, restriction, the next one's vectors.
 

@@ -7,11 +7,11 @@ Source: Vanek, Mandel and Brezina, Algebraic multigrid by smoothed aggregation, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..classes import frozen
 from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
 from ..ops.products.matmul import matmul
@@ -37,7 +37,7 @@ _RATIO = 10.0
 """The largest eigenvalue divided by the least that the Chebyshev smoother makes small."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Level:
     """A level: its matrix, the scaled inverse diagonal of the smoother, the largest eigenvalue, and the transfer."""
 
@@ -48,7 +48,7 @@ class _Level:
     transfer: Transfer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Options:
     strength: float
     smoother: str

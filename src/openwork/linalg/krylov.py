@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from ..classes import frozen
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..progress import Step, reporting
 from ..storage.buffers import is_torch, numpy_dtype
@@ -35,7 +35,7 @@ _POSITIVE_OPTIONS = ("maxiter", "iter_lim", "restart", "inner_m", "m")
 _PRECONDITIONERS = ("M", "M1", "M2")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class System:
     """A linear system: the matrix as SciPy's operator, the right side, and the conversion of results to its kind."""
 

@@ -9,13 +9,13 @@ hardly any is wide enough, as where rows are ordered along a band, there is no s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import tuning
+from ..classes import define
 from ..codegen import pool
 from ..storage.buffers import scalar_of, to_numpy
 from ..storage.structure import keep
@@ -56,7 +56,7 @@ def _directions(lower: bool, n: int) -> tuple[tuple[str, str], ...]:
     return (("ROW", "s" if lower else "n - 1 - s"), ("BEFORE", "<" if lower else ">"))
 
 
-@dataclass(slots=True)
+@define
 class Trial:
     """Measures which is faster for a structure, the plain loop or level sets: each is run twice and timed once.
 

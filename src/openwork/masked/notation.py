@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..classes import frozen
 from ..compiler.schedule.product import prefers_sparse
 from ..compiler.semiring import MONOIDS, Semiring
 from ..compiler.single.factors import identity
@@ -85,7 +86,7 @@ def _is_masked(x: Any) -> bool:
     return isinstance(x, MaskedTensor)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Named:
     """An expression and its tensors by name."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from string import ascii_letters
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import tuning
+from ..classes import frozen
 from ..codegen import cache as kernels
 from ..codegen import pool
 from ..codegen.executable import Executable
@@ -40,7 +40,7 @@ def _kernel(kind: str, scalar: str, index: str, crd: str, dense: bool, missing: 
     return kernels.get(key, lambda: _KERNELS[kind](scalar, index, crd, dense, missing, long))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """Rows of stored elements: values[pos[i] : pos[i + 1]] at coordinates crd, which ascend; all n where pos is None.
 

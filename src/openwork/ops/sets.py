@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..classes import frozen
 from ..compiler.conversion.level_runs import unbatched
 from ..errors import UnsupportedError
 from ..format import coo
@@ -135,7 +135,7 @@ def unique_values(x: Any, /) -> Tensor:
     return _distinct(as_tensor(x)).values()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Distinct:
     """Distinct values of a tensor's elements: of the stored ones in row-major order, then of unspecified ones.
 

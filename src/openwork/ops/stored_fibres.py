@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from string import ascii_letters
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import tuning
+from ..classes import define, frozen
 from ..compiler.schedule.kept_format import DENSE, kept_format, level_order
 from ..format import coo
 from ..format.expression import Dim
@@ -44,7 +45,7 @@ Ints = np.ndarray[Any, np.dtype[Any]]
 KEPT = tuning.MOVES_KEPT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredFibres:
     """The fibres of a tensor which store something, numbered in the order of their coordinates.
 
@@ -166,7 +167,7 @@ def in_format(s: Storage, target: Format) -> Storage:
     return convert(s, target if fits(target, s.shape, length(s.values)) else coo(len(s.shape)))
 
 
-@dataclass(slots=True)
+@define
 class _Places:
     """What a sparse reduction takes from the structure alone.
 
@@ -188,7 +189,7 @@ class _Places:
     fills: dict[Any, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SparseReduction:
     """A reduction whose result is sparse: the fibres as rows, and where their values stand in the result."""
 

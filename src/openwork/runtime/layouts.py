@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ..classes import frozen
 from ..format.expression import Dim, Div, Mod, Sub
 from ..format.format import Format, Level
 
 __all__ = ["Layout", "layout_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """A format seen as one of the known layouts.
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from .. import tuning
+from ..classes import frozen
 from ..codegen import cache
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import PlanCache
@@ -102,7 +102,7 @@ _shaped: PlanCache[Any, ShapedMove | bool] = PlanCache("moves for shapes", 1 << 
 _plans: PlanCache[Any, Move | Literal[False]] = PlanCache("moves")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Move:
     """A compiled move, by types alone.
 

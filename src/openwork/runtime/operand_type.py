@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import tuning
+from ..classes import frozen
 from ..codegen.plan_cache import PlanCache
 from ..compiler.operand import Operand
 from ..storage.buffers import scalar_of, to_numpy
@@ -22,7 +22,7 @@ SHORT_FIBRE, SHORT_WORK = tuning.SHORT_FIBRE, tuning.SHORT_WORK
 WINDOW, WINDOWS, ALIKE = tuning.FIBRE_WINDOW, tuning.FIBRE_WINDOWS, tuning.FIBRES_ALIKE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fibres:
     """The lengths of a structure's innermost fibres, as far as a schedule asks.
 
@@ -35,7 +35,7 @@ class Fibres:
     short: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class OperandType:
     """The type of a sparse operand. Equal types are one object.
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
+from ..classes import frozen
 from ..errors import UnsupportedError
 from ..lazy_docstring import unquote_types
 from ..tables import HOMES
@@ -28,7 +29,7 @@ __all__ = ["OPERATIONS", "Operation", "Spelling", "block", "namespace", "operati
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Operation:
     """An operation, and where it is public.
 
@@ -139,7 +140,7 @@ def namespace() -> Any:
     return sys.modules[__name__.partition(".")[0]]
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Spelling:
     """How another library calls an operation: its name, and its arguments after the operands.
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .. import tuning
+from ..classes import define, frozen
 from ..codegen import cache, target
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import PlanCache
@@ -38,7 +39,7 @@ __all__ = [
 LARGE_ROWS, LARGE_VECTOR = tuning.GATHERED_ROWS, tuning.GATHERED_VECTOR
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Form:
     """What follows from a statement alone, and from which of its operands is sparse.
 
@@ -346,7 +347,7 @@ def lower(
     return simplify(lower_single_operand(stmt, dict(operands), decided, compute))
 
 
-@dataclass(slots=True)
+@define
 class Bound:
     """A plan with the operands that it runs on, as the plan wants them laid out.
 

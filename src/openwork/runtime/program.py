@@ -203,8 +203,18 @@ class Program:
     """
 
     __slots__ = (
-        "accumulators", "aligned", "bounds", "fixed", "long_rows", "range", "record", "shaped", "slots", "start",
-        "threads", "words",
+        "accumulators",
+        "aligned",
+        "bounds",
+        "fixed",
+        "long_rows",
+        "range",
+        "record",
+        "shaped",
+        "slots",
+        "start",
+        "threads",
+        "words",
     )  # fmt: skip
 
     def __init__(self, shaped: ShapedPlan, storage: Storage, views: Sequence[Strided], out: Any) -> None:

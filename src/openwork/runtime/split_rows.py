@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from .. import tuning
+from ..classes import frozen
 from ..codegen import pool
 from ..codegen.executable import Executable
 from ..compiler.single.factors import identity
@@ -76,7 +77,7 @@ def _positions(s: Storage) -> Any:
     return to_numpy(s.pos[1])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowPieces:
     """The launches on one row's pieces: arguments in which only the addresses of dense operands are left to fill in.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from ..classes import frozen
 from ..codegen.executable import Executable
 from ..format.format import Format
 from ..ir.interpret import evaluate
@@ -16,7 +16,7 @@ from ..storage.storage import Storage
 __all__ = ["Step", "active", "note", "record", "rows", "shown"]
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Step:
     """One step that was run: a kernel, a conversion, a move of elements."""
 

@@ -11,12 +11,13 @@ those that recur; all others share those of multiples of `STEP`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from .. import tuning
+from ..classes import define
 from ..codegen.plan_cache import PlanCache
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..storage.buffers import Array, itemsize
@@ -33,7 +34,7 @@ SEEN = tuning.WIDTH_SEEN
 WIDE = tuning.PACKED_WIDE
 
 
-@dataclass(slots=True)
+@define
 class _Widths:
     """The widths that a statement has had: `exact`, those with kernels of their own, and `counts` of the others."""
 

@@ -7,8 +7,8 @@ wrong where one of the two is stored in another order: this is what `with_values
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 
+from ..classes import frozen
 from ..format.format import Format
 from .buffers import Array
 from .structure import Structure
@@ -16,7 +16,7 @@ from .structure import Structure
 __all__ = ["Origin", "note_origin", "origin_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """What values belong to: a format, and the structure as long as there is a tensor of it."""
 

@@ -7,12 +7,12 @@ compiled kernels with, and counts specified elements where padding has to be exc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..classes import frozen
 from ..format.format import Format
 from ..format.functions import evaluate
 from ..interruptible import repeat
@@ -43,7 +43,7 @@ def coordinates(storage: Storage) -> tuple[Ints, Ints]:
     return np.array(dims, np.int64).reshape(len(dims), len(leaf)), leaf
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """Present positions of a level: their coordinates on all levels so far, batch slice and position in the slice."""
 
@@ -69,7 +69,7 @@ def root(storage: Storage) -> State:
     return State(list(grid), np.arange(storage.batches), np.zeros(storage.batches, np.int64))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sliced:
     """A buffer indexed inside batch slices."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...classes import frozen
 from ...format.expression import Expression
 from ...ir.loop import Expr, Load, Var
 from ...ir.ops import cast, const, load, op
@@ -17,7 +18,7 @@ from .search import bisect
 __all__ = ["Cursor", "Source", "Walker"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cursor(Point):
     """A point among an operand's levels.
 
@@ -29,7 +30,7 @@ class Cursor(Point):
     presence: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walker:
     """A level that is being walked: the variable of the current position, and the end."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
+from ...classes import frozen
 from ...ir.loop import Cast, Const, Expr, Op, Var
 from ...ir.ops import cast
 from ..fill import Fill, Regions, partial
@@ -13,7 +13,7 @@ from ..fill import Fill, Regions, partial
 __all__ = ["Node", "names_of", "required_operands", "node_of", "storable_sets"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """An operation: `local` over c0, c1, ..., the parts of `expr`; its fill value, where they are absent (None: never);
     and the sets of parts, by number, for which there is something to compute."""

@@ -16,9 +16,10 @@ searched (`gallop`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
+from ...classes import frozen
 from ...ir.loop import Expr, Kernel, Var
 from ...ir.ops import const, op
 from ..build import Block, Builder, Parameters
@@ -42,7 +43,7 @@ __all__ = ["Cursors", "Lowering", "MergeLevel"]
 Cursors = Mapping[str, Cursor]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeLevel:
     """One level of the nest: the operands that are walked, probed (may lack the coordinate) or located (never)."""
 

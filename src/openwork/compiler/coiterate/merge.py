@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...classes import frozen
 from ...format.expression import Expression
 from ..fill import Regions
 from ..operand import Operand
@@ -14,7 +13,7 @@ Moves = tuple[tuple[tuple[int, int], ...], ...]
 """For each loop, (dimension, factor) of the strided array's dimensions that its coordinate advances."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Input:
     """A sparse operand: the expression of each of its levels, in the result's dimensions.
 
@@ -31,7 +30,7 @@ class Input:
         return self.operand.format.levels[level].format.functions.may_lack
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Array:
     """A strided operand, which is located by every loop over one of its dimensions, in any order."""
 
@@ -40,7 +39,7 @@ class Array:
     moves: Moves
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduction:
     """The expression combined by `op` into a strided array, over the loops that do not move in it.
 
@@ -58,7 +57,7 @@ class Reduction:
     guards: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Merge:
     """A pointwise expression over several operands, and how its result is stored.
 

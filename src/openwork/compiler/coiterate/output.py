@@ -12,8 +12,9 @@ it used goes to `counts`. The parameter `meta` holds, for n chunks and r chains:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...classes import frozen
 from ...format.expression import Mod
 from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, op
@@ -26,7 +27,7 @@ from ..operand import Operand
 __all__ = ["Output", "Place"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A point in the result: the position entered last, coordinates of a chain that is not complete.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...classes import frozen
 from ...ir.loop import Kernel
 from ..build import Builder
 from ..conversion.level_runs import Kind
@@ -12,7 +11,7 @@ from ..schedule.coiterate import MergeSchedule
 __all__ = ["place_kernel"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """A buffer that is written range by range: pos, to which the count of earlier elements is added, or another."""
 

@@ -12,8 +12,7 @@ private accumulator, `share` elements after that of the chunk before. `meta` hol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...classes import frozen
 from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, op
 from ..build import Array, Block, Builder
@@ -29,7 +28,7 @@ from .strided_operands import strided_position
 __all__ = ["ReductionOutput"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Accumulator:
     """One reduced quantity: its buffer, operation and scalar type."""
 

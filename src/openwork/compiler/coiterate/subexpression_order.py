@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...classes import frozen
 from ...ir.loop import Expr, Var, map_expr
 from ...ir.ops import const, op
 from ..build import Array, Block
@@ -104,7 +104,7 @@ def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     return all(nest.sources[n].unique(cursors[n]) for n in level.walked)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Matches:
     """A workspace of `count` coordinates that operands have in common, and the position of each operand there."""
 

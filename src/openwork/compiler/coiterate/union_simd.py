@@ -18,9 +18,9 @@ are merged two at a time, in the expression's order (`subexpression_order`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...classes import frozen
 from ...ir.loop import Cast, Expr, Var
 from ...ir.ops import cast, const, op
 from ...ir.rewrite import subexpressions
@@ -81,7 +81,7 @@ def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
     return all(s.contiguous(c) and not s.has_followers for s, c in sources) and elements <= _VECTORS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Block:
     """A block of a row's coordinates: the vector, the mask of its valid lanes, and their number."""
 

@@ -13,9 +13,9 @@ a fill pass writes pos, crd and values::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from ...classes import define
 from ...format.format import Format
 from ...ir.loop import Expr, Kernel, Var
 from ...ir.ops import const, op
@@ -47,7 +47,7 @@ class Pass(Enum):
     """as FILL, but values become 0 where elements are about to be added to a nonzero fill"""
 
 
-@dataclass(slots=True)
+@define
 class _State:
     """The variables of one run of levels."""
 

@@ -9,8 +9,7 @@ its levels in the target's order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...classes import frozen
 from ...format.expression import Dim, Div, Expression, Mod
 from ...format.format import Format, Level
 from ...ir.loop import Kernel
@@ -19,7 +18,7 @@ from ..build import Builder
 __all__ = ["Blocks", "blocks_of", "copy_blocks_kernel", "transpose_blocks"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocks:
     """The decomposition of two formats into heads and common dense tails.
 

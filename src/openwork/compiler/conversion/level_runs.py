@@ -7,10 +7,11 @@ slots     ell, structured, or a singleton below located levels, with the singlet
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cache
 
+from ...classes import frozen
 from ...errors import UnsupportedError
 from ...format import build
 from ...format.cached import cached
@@ -26,7 +27,7 @@ class Kind(Enum):
     SLOTS = "slots"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Run:
     """Levels first to last (inclusive) of a format; `width` is the slots per parent. Made once per format."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ...classes import frozen
 from ...errors import FormatError
 from ...format import build
 from ...format.cached import cached
@@ -36,7 +37,7 @@ class Strategy(Enum):
     """keys of target coordinates, radix sort, then append"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """One pass from a format to another.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ... import tuning
+from ...classes import frozen
 from ...format.expression import Dim, Expression
 from ...format.format import Format
 from ...ir.loop import Expr, Var
@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Element:
     """One element: its coordinates on the target's levels, and its index in the source's values, or its value."""
 
@@ -51,7 +51,7 @@ def dimension_of_last(format: Format) -> int | None:
     return e.index if isinstance(e, Dim) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walked:
     """The elements of a tensor in storage order; `drop` skips those equal to the fill value `fill[0]`, `hoist` walks by
     rows of blocks. In a ranged kernel, those of its range of the outermost level.
@@ -116,7 +116,7 @@ def _part_differs(x: Expr, y: Expr) -> Expr:
     return op("and", op("ne", x, y), op("not", op("and", op("isnan", x), op("isnan", y))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sorted:
     """The elements by sorted keys.
 
@@ -157,7 +157,7 @@ class Sorted:
         block.run(f"for e in range(0, count):\n    x = order[e]\n    {load_key}\n    BODY", BODY=body)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remapped:
     """The elements of several tensors at new coordinates, one tensor after the other.
 
@@ -230,7 +230,7 @@ for e in range(0, found):
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ordered:
     """The elements of a stream, at most `room`, sorted by their coordinates on the first `count` levels; stable.
 

@@ -7,11 +7,12 @@ is computed, numbers that the kernel is passed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 from typing import Any
 
 from ... import tuning
+from ...classes import frozen
 from ...format import format as parse
 from ...format.format import Format
 from ...ir.index import Expression
@@ -47,7 +48,7 @@ _FILLS = 100
 _FEW = tuning.FILLS_PASSED
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class MergeSchedule(CoiterationSchedule):
     """The loop nest of a merge, decided, and the conversions before and after it."""
 
@@ -226,7 +227,7 @@ def _aligned(format: Format, dims: Dims, ndim: int) -> Format:
     return format.permute(sorted(range(ndim), key=lambda k: dims[k] or 0))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """An upper bound of a chain's positions: the least of the sums in `sums` and of the product of its loops' extents.
 

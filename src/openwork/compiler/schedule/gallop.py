@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ... import tuning
+from ...classes import frozen
 from ...format.expression import Expression
 from ...format.format import Format
 from ...format.level import Iterate
@@ -27,7 +27,7 @@ RATIO = tuning.GALLOP_RATIO
 SMALL = tuning.GALLOP_SMALL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GallopChooser:
     """Facts of a plan that decide the choice: for each loop the operands that take part, by number, and their levels.
 

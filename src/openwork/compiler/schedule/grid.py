@@ -12,9 +12,10 @@ write elements side by side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ... import tuning
+from ...classes import frozen
 from ...ir.index import Assignment
 from ...ir.loop import Grid
 from ..operand import Operand
@@ -28,7 +29,7 @@ SPLIT = tuning.GRID_SPLIT
 SHORT_ROW, LONG_ROW = tuning.GRID_SHARED_ROW, tuning.GRID_LONG_ROW
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridSchedule:
     """The mapping of a nest to a grid.
 

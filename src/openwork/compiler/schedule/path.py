@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
 from ... import tuning
+from ...classes import frozen
 
 __all__ = ["Size", "Step", "contraction_cost", "find_path"]
 
@@ -21,7 +21,7 @@ OPTIMAL = tuning.EINSUM_OPTIMAL
 DENSE_RATE = tuning.EINSUM_DENSE_RATE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Size:
     """A term of the path: its letters, an estimate of its elements, and whether it is dense."""
 
@@ -30,7 +30,7 @@ class Size:
     dense: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """Contract the terms at positions `left` < `right` of the list; the result goes to its end."""
 

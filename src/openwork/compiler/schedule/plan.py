@@ -16,6 +16,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol
 
+from ...classes import frozen
 from ...format.format import Format
 from ...ir.index import Assignment
 from ..coiterate.merge_formats import Dims
@@ -36,7 +37,7 @@ class Route(Enum):
     STORE = "store"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperandFacts:
     """The facts of an operand that a plan may depend on: its format (None for a dense array) and, where the route
     depends on them, its extents and number of specified elements."""
@@ -59,7 +60,7 @@ class SparseOperand(Protocol):
     def nse(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class CoiterationSchedule:
     """What the schedules of merges and of reduced merges share: regions in which something is computed, conversions."""
 
@@ -74,7 +75,7 @@ class CoiterationSchedule:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One statement, its route, and an estimate of the elements of its result where one decided the order."""
 

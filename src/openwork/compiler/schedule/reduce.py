@@ -7,10 +7,10 @@ for elements at which nothing is stored.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ... import tuning
+from ...classes import frozen
 from ...format.expression import Dim
 from ...format.format import Format
 from ...ir.index import Expression
@@ -28,7 +28,7 @@ __all__ = ["SumSchedule", "schedule_sum"]
 CONVERSION = tuning.FUSED_CONVERSION_COST
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class SumSchedule(CoiterationSchedule):
     """The loop nest of a reduced merge, decided: conversions of operands, the loops, the dimensions that are kept."""
 

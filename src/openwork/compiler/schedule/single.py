@@ -6,9 +6,10 @@ A schedule is a pure function of the statement, the operands' structure and a fe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ... import tuning
+from ...classes import frozen
 from ...errors import UnsupportedError
 from ...format.expression import Dim, Mod, dimensions
 from ...format.format import Format
@@ -30,7 +31,7 @@ PACKED_ROWS, PANEL, BLOCK_BYTES = tuning.PACKED_ROWS, tuning.PACKED_PANEL, tunin
 _NO_BLOCK_LANES = ("c64", "c128", "bool", "f16", "bf16")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """The facts that a schedule may depend on: small extents exactly, whether the gathered data leaves the cache, and
     whether the innermost fibers are long, short and of many lengths, or at least of middle length.
@@ -51,7 +52,7 @@ class Facts:
         return dict(self.extents).get(index)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """A piece of a register tile: `lanes` elements from `offset` on."""
 
@@ -59,7 +60,7 @@ class Tile:
     lanes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """One loop nest, decided.
 

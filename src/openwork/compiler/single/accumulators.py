@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...classes import frozen
 from ...errors import CompilerBug
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
 from ...ir.loop import Const, Expr, Mut, Store, Var
@@ -24,7 +25,7 @@ _WITHOUT_BRANCHES = {"or": "bor", "and": "band"}
 """Reductions over the lanes of a vector; of booleans the greatest is their disjunction."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """The key of a register: the unrolled coordinates that the output depends on, and the piece of the tile."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...classes import frozen
 from ...format.format import Format
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.loop import Const
@@ -14,7 +15,7 @@ __all__ = ["Factor", "combine_name", "factors_of", "identity"]
 _DISTRIBUTES = {("add", "mul"), ("or", "and"), ("min", "add"), ("max", "add"), ("mul", "pow")}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Factor:
     """One factor of the product; `depth` levels of the driver must be entered before it can be multiplied in."""
 

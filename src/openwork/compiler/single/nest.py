@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...classes import frozen
 from ...ir.loop import Expr, Var
 from ...ir.ops import cast, const, op
 from ...ir.types import I64, Type
@@ -16,7 +17,7 @@ from ..operand import Operand, ParamRef
 __all__ = ["Body", "Bounds", "Element", "Nest", "Walk"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walk(Point):
     """A point of the nest, and the dense indices that are looped over outside the levels.
 

@@ -12,11 +12,12 @@ coordinates that are shifts of the word: a load less for each. Groups that remai
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ... import tuning
+from ...classes import define, frozen
 from ...errors import CompilerBug
 from ...ir.loop import Expr, Prefetch
 from ...ir.ops import cast, const, load, op
@@ -45,7 +46,7 @@ def reads_of(lowering: _SingleOperand) -> Expr:
     return fold("floordiv", _count(lowering), const(lowering.plan.packed // _arguments(lowering)[0]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reads:
     """The reads of packed coordinates below each parent from start to stop, the first group that remains, and how many
     elements after those that are read come those of the block that is walked next; where there are blocks, whether this
@@ -87,7 +88,7 @@ def _arguments(lowering: _SingleOperand) -> tuple[int, ...]:
     return lowering.nest.format.levels[-1].format.arguments
 
 
-@dataclass
+@define(slots=False)
 class _PackedGroups:
     """`together` elements at a time of the groups, `n` of `m`, below a parent."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 
+from ...classes import define, frozen
 from ...errors import FileFormatError
 from ..shared import limits
 from ..shared.compressed import check_pointers, compressed
@@ -37,7 +37,7 @@ _BLOCK = 1 << 20
 _PRECISIONS = ("f8", "f4", "i4", "i2", "u2", "u1")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Element:
     """A tagged element: its data type, where its data begin and end, and where the next element begins."""
 
@@ -47,7 +47,7 @@ class _Element:
     next: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Bytes:
     """Bytes of a file, or of a variable that was unpacked, with their byte order."""
 
@@ -94,7 +94,7 @@ class _Bytes:
         return array.astype(dtype.newbyteorder("="))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """A numeric or sparse array of a file, not yet made."""
 
@@ -117,7 +117,7 @@ class Variable:
         return _sparse(self) if self.sparse else _dense(self)
 
 
-@dataclass(slots=True)
+@define
 class _File:
     """The budget of bytes that a file may still unpack to."""
 

@@ -6,11 +6,11 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
+from ...classes import frozen
 from ...errors import FileFormatError, FormatError, UnsupportedError
 from ...format import format as parse
 from ...format.format import Format
@@ -29,7 +29,7 @@ _MAX_FORMAT_TEXT = 4096
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stored:
     """A buffer's file as the header describes it."""
 
@@ -42,7 +42,7 @@ class Stored:
         return self.length * self.dtype.itemsize
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoreHeader:
     """A store's header, of which everything was checked that follows without the buffers."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...advice.units import Size, bytes_of
+from ...classes import frozen
 from ...errors import FileFormatError, UnsupportedError
 from ...format.format import Format
 from ...format.named import coo
@@ -30,7 +31,7 @@ Part = tuple[list[Array], Array]
 Path_ = str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Elements in parts: `parts(step, progress)` gives coordinates by dimension, and values, of about `step` elements.
 

@@ -10,12 +10,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from ...classes import frozen
 from ...codegen.pool import get_num_threads
 from ...errors import FileFormatError, UnsupportedError
 from ...interruptible import here
@@ -38,7 +39,7 @@ _LONGEST = 1 << 26
 Path_ = str | os.PathLike[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextParts:
     """A file of coordinates: what its head says, and how its entries are read."""
 

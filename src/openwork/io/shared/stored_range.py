@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...classes import frozen
 from ...format.expression import Dim
 from ...format.format import Format
 from ...interruptible import repeat
@@ -21,7 +21,7 @@ from .records import Array
 __all__ = ["Stored", "of_storage", "positions_are_elements", "ranges", "row_positions"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stored:
     """A tensor's description, and its level buffers as things that give arrays for slices."""
 

@@ -10,10 +10,10 @@ without the value column.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...classes import frozen
 from ..shared.records import Array, Coordinates, Header, Options, index_dtype
 from .declared import as_declared, check_end
 from .scan import LIMIT, scan, whole_numbers
@@ -26,7 +26,7 @@ _SHAPE = re.compile(r"\bshape:?((?:[\s,x]+\d{1,18})+)\s*$")
 _OURS = re.compile(r"# shape((?: \d{1,19})+) entries (\d{1,19})")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _DeclaredSize:
     """Shape and number of entries that a file written by openwork declares in its comments."""
 

@@ -9,10 +9,10 @@ says that the values play no part.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...classes import frozen
 from ..shared.records import SYMMETRIES, Array, Coordinates, Header, Options
 from ..shared.symmetry import KEEP, contradiction, dense_contradiction
 from .declared import as_declared, check_end
@@ -42,7 +42,7 @@ _VALUES = {"real": ("f64", 1), "integer": ("i64", 1), "complex": ("f64", 2), "pa
 _DTYPE_MARK = "%%openwork dtype "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Banner:
     """What the first lines of a file say."""
 

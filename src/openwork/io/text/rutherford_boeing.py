@@ -5,10 +5,10 @@ compressed columns in fixed-width Fortran records. Right-hand sides are not read
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...classes import frozen
 from ...errors import UnsupportedError
 from ...interruptible import repeat
 from ..shared.compressed import compressed
@@ -28,7 +28,7 @@ _BLOCK = 1 << 18
 _PARENTHESES = re.compile(r"\([^()]*\)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Record:
     """A Fortran format: `count` fields of `width` characters on each line."""
 
@@ -36,7 +36,7 @@ class _Record:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Header:
     title: str
     field: str

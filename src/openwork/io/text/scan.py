@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 
+from ...classes import frozen
 from ..shared.records import Array, Step, index_dtype
 from . import scan_kernel
 from .scan_layout import Fault, Layout, Rest, Scanner
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """`indices[k]` has column k less the base; `values` has shape (rows * layout.values,); `end` is the byte after."""
 

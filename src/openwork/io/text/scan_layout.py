@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
+from ...classes import frozen
 from ..shared.records import Array
 
 __all__ = ["Fault", "Layout", "Rest", "Scanner"]
@@ -31,7 +31,7 @@ class Rest(IntEnum):
     NEXT = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """The fields of one record, which stands on one line.
 

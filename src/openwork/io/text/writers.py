@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...classes import frozen
 from ...errors import ShapeError, UnsupportedError
 from ..shared.records import SYMMETRIES, Array, Coordinates, Step
 from ..shared.replace import compressing
@@ -126,7 +126,7 @@ def _lower_triangle(record: Coordinates, symmetry: str) -> Coordinates:
     return Coordinates(record.shape, (row[stored_half], column[stored_half]), record.values[stored_half], symmetry)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Section:
     """Numbers in a fixed-width Fortran format: `per` fields on each line, each printed with `form`."""
 

@@ -6,12 +6,12 @@ with them rows and columns have other places, and delayed columns belong to the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...classes import frozen
 from .graph import compiled, index_type
 from .supernodes import places
 from .symbolic import Symbolic, entry_places
@@ -37,7 +37,7 @@ def layout(names_at: i64[const], width: i64[const], late: i64[const], name: I[co
 """
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Layout:
     """The panels of factors.
 

@@ -11,11 +11,11 @@ others of the row: A^H A, whose graph has all of them beside each other, is not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...classes import frozen
 from ...codegen import pool
 from ...storage.buffers import numpy_dtype, scalar_of
 from .blas import one_thread
@@ -30,7 +30,7 @@ __all__ = ["Orthogonal", "RowPlan", "analysed"]
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class RowPlan:
     """Where rows of a matrix go: those of supernode s are row_order[own[s] : own[s + 1]], its elements `source`, to row
     and col of its front; symbolic : the symbolic phase of A^H A."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...classes import define, frozen
 from .elimination_tree import column_counts, elimination_tree, permuted, postorder
 from .graph import Graph, compiled, grouped, index_type
 from .supernodes import Supernodes, places_in_parents, row_structure, supernodes
@@ -97,7 +98,7 @@ def entries(row: I[const], col: I[const], rank: I[const], owner: I[const], first
 """
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Entries:
     """Where elements of a matrix go, by supernode: element source[e] to target[e] of the panel.
 
@@ -130,7 +131,7 @@ class Plan:
         return int(self.stacks.sum())
 
 
-@dataclass
+@define(slots=False)
 class Symbolic:
     """The symbolic phase of a factorisation, which all matrices of one structure share.
 

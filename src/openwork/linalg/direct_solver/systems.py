@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...classes import frozen
 from ...storage.buffers import to_numpy
 from ...tensor.tensor import Tensor
 from ..operands import compressed_matrix, stored_as
@@ -58,7 +58,7 @@ class Rows(NamedTuple):
         return np.asarray(a.T @ x) if trans != "H" else np.conj(a.T @ np.conj(x))
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Mirror:
     """Of a structure that is its own transpose, the place of each element's mirror image."""
 

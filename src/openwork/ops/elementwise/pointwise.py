@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import tuning
+from ...classes import frozen
 from ...errors import ShapeError, UnsupportedError, broadcast_error
 from ...format import coo
 from ...interop.sources import asarray
@@ -301,7 +301,7 @@ def _extents(e: Expression, storages: Mapping[str, Storage], indices: tuple[str,
     return sizes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Semantics:
     """What an unspecified element means: whether a zero annihilates, and which operands' have no value."""
 

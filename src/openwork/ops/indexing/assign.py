@@ -7,11 +7,11 @@ to the fill value are not stored.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...classes import frozen
 from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...format import format as parse
 from ...interop.constructors import assemble
@@ -39,7 +39,7 @@ __all__ = ["UFUNCS", "At", "AtKey", "assign", "combine"]
 UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class At:
     """`t.at`: `t.at[key]` is what to update, its methods say how."""
 
@@ -49,7 +49,7 @@ class At:
         return AtKey(self.tensor, key)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtKey:
     """`t.at[key]`. Each method gives a new tensor; places that the key names several times count several times."""
 

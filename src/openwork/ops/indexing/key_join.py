@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...classes import frozen
 from ...errors import UnsupportedError
 from ...runtime.conversion.radix_sort import distinct, radix
 from ...runtime.conversion.remap import IndexMap
@@ -28,7 +28,7 @@ while low{n} < high{n}:
 """.strip()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """The places of each key: places[start[g] : start[g + 1]], g the key itself, or its rank in `keys`."""
 

@@ -6,11 +6,12 @@ Source: NumPy, "Indexing on ndarrays": basic and advanced indexing, and where th
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ...classes import define, frozen
 from ...integers import common_shape
 from ...storage.buffers import is_torch, to_numpy
 from ...tensor.tensor import Tensor
@@ -28,7 +29,7 @@ _VALID_KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """The coordinates start, start + step, ... of a dimension, `count` of them."""
 
@@ -41,7 +42,7 @@ class Span:
         return self.count == extent and (self.count == 0 or (self.start == 0 and (self.step == 1 or extent == 1)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """A dimension of the result: of a slice of `dim`, of the index arrays (`array`, counted), or new with neither."""
 
@@ -49,7 +50,7 @@ class Axis:
     array: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """Index arrays that vary together: `rows[:, None]` and `cols` are two groups, `i` and `j` of one shape are one.
 
@@ -71,7 +72,7 @@ class Group:
         return next(iter(self.arrays.items())) if len(self.arrays) == 1 and len(self.axes) <= 1 else None
 
 
-@dataclass(slots=True)
+@define
 class Selection:
     """The elements that an index key selects from a tensor, by dimension.
 
@@ -116,7 +117,7 @@ def _by_arrays(by_dim: dict[int, Group], spans: dict[int, Span], shape: tuple[in
     return Selection({}, spans, groups, broadcast, True, axes, shape)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _IndexArray:
     """An index array of one dimension, or with `array` None a boolean scalar."""
 

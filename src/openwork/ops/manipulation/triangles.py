@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ...classes import frozen
 from ...errors import ShapeError, UnsupportedError
 from ...format import format as parse
 from ...format.expression import dimensions
@@ -148,7 +148,7 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
     return remap_one(t, place.shape, "diagonal", place.write, lambda a: np.diagonal(a, offset, i, j))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Diagonal:
     """The elements (i, i + offset) of dimensions i and j of a format, behind the other dimensions, of a shape."""
 

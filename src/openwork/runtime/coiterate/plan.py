@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ...classes import frozen
 from ...codegen import cache, target
 from ...codegen.executable import Executable
 from ...codegen.plan_cache import PlanCache
@@ -39,7 +39,7 @@ KERNELS: PlanCache[Any, Compiled] = PlanCache("kernels of merges")
 """By plan, signatures of its operands after conversion, index type and the operands that are walked alone."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Compiled:
     """A merge for operands of given types and one width of the result's indices."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...classes import define, frozen
 from ...codegen import cache, pool, target
 from ...compiler.coiterate import lower_merge
 from ...compiler.coiterate.merge import Array as Located
@@ -64,7 +64,7 @@ def plan_sum(
 # -- the kernel --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summed:
     """A reduction in the type that it was computed in, over the kept dimensions or on a structure; the number of
     combined elements where the plan counts them, and what the others are."""
@@ -75,7 +75,7 @@ class Summed:
     fill: Any
 
 
-@dataclass(slots=True)
+@define
 class SumProgram:
     """The program of a reduction of operands of given structures; of dense ones of given types and strides.
 

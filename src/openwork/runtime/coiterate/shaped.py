@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from ... import tuning
 from ...checked import CHECKED
+from ...classes import frozen
 from ...codegen import pool
 from ...codegen.float_flags import raised
 from ...codegen.launcher import launcher, record
@@ -40,7 +40,7 @@ __all__ = ["LAUNCHES", "Launch", "OneChain", "launch_of"]
 SMALL = 0 if CHECKED else tuning.RESULT_ALLOCATION
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """A launch for operands of given signatures and a shape, complete but for addresses and sizes."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ...classes import frozen
 from ...compiler.scalar_arguments import is_number, representative
 from ...errors import DTypeError
 from ...ir.arithmetic import of_numbers
@@ -76,7 +76,7 @@ def _apply(name: str, args: list[Any], library: str) -> Expr:
     return result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PassedNumber:
     """A number that the kernel is passed, weak as a Python scalar."""
 

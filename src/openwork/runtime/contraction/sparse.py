@@ -11,10 +11,11 @@ Of a term alone, diagonals are taken, and letters that no other term has are sum
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ...classes import frozen
 from ...compiler.semiring import Semiring
 from ...errors import UnsupportedError
 from ...format import Format, coo
@@ -34,7 +35,7 @@ __all__ = ["Term", "absent", "alone", "in_format", "masked", "pair", "result_for
 CSC = parse("csc")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """A sparse operand and its letters, one for each dimension."""
 

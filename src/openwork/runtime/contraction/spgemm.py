@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import tuning
+from ...classes import define, frozen
 from ...codegen import cache, pool
 from ...codegen.executable import Executable
 from ...codegen.plan_cache import PlanCache
@@ -45,7 +46,7 @@ _FEW = np.zeros(2, np.int32)
 BY_TYPES = "for operands of these formats and types"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """A matrix with compressed rows, sorted and without duplicates.
 
@@ -73,7 +74,7 @@ class Rows:
         return scalar_of(self.pos), scalar_of(self.crd), scalar_of(self.values)
 
 
-@dataclass(slots=True)
+@define
 class _Job:
     """A product in progress: its operands, types, mask, and products per row."""
 

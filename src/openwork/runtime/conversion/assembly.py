@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import copysign
 from typing import Any
 
 import numpy as np
 
+from ...classes import define
 from ...compiler.conversion import helpers
 from ...compiler.conversion.append import STATUS_SLOTS, STATUS_UNIQUE
 from ...compiler.conversion.level_runs import Kind, Run
@@ -68,7 +68,7 @@ def is_zero(value: Any) -> bool:
     return z == 0 and copysign(1, z.real) + copysign(1, z.imag) == 2
 
 
-@dataclass(slots=True)
+@define
 class Assembly:
     """A result under construction; `words` are the arguments of its kernels by name."""
 

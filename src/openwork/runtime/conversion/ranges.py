@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ... import tuning
+from ...classes import frozen
 from ...codegen import pool
 from ...format.level import Iterate
 from ...storage.buffers import Array, address, length, to_numpy
@@ -19,7 +19,7 @@ __all__ = ["PARALLEL", "Ranges", "first_positions", "of_numbers", "of_parents", 
 PARALLEL = tuning.CONVERSION_PARALLEL
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Ranges:
     """Bounds of the ranges, first to last; none of them is empty."""
 

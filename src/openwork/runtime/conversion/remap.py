@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ...classes import define
 from ...compiler.conversion.level_runs import is_unique
 from ...compiler.conversion.order import traversal
 from ...compiler.remap import Remap, remap_kernel
@@ -33,7 +34,7 @@ ROOM = 1 << 26
 NAMES = tuple(f"d{r}" for r in range(64))
 
 
-@dataclass(slots=True)
+@define
 class IndexMap:
     """A map of coordinates under construction, with the values of its parameters and what is known of its order.
 

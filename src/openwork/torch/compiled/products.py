@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import FunctionType
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from ... import masked as masked_functions
+from ...classes import frozen
 from ...errors import ShapeError
 from ...format import format as parse
 from ...masked.methods import Methods as MethodsOfMasked
@@ -59,7 +60,7 @@ def _split(text: str) -> Indices:
     return tuple(text.split(",")) if text else ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Call:
     """A product of the family as a call of the operator; see `single_operand.Product`."""
 

@@ -9,11 +9,11 @@ differentiation, and never has more elements than that structure::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from ...classes import frozen
 from ...codegen import cache as kernels
 from ...compiler.semiring import Semiring
 from ...errors import UnsupportedError
@@ -48,7 +48,7 @@ from .single_operand import _conjugate, _like
 __all__ = ["alone", "masked", "pair", "small_product"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Structures:
     """The structures of two operands and of the result, by letters."""
 
