@@ -110,7 +110,7 @@ def test_small_tensors_take_a_kernel_from_disk_at_once(monkeypatch, tmp_path):
     for is_there in (False, True):
         monkeypatch.setattr(cache, "_MEMORY", OrderedDict())
         monkeypatch.setattr(checks, "_kernels", PlanCache("of a test"))
-        monkeypatch.setattr(checks, "_prepared", PlanCache("of a test"))
+        monkeypatch.setattr(checks, "_plans", PlanCache("of a test"))
         monkeypatch.setattr(checks, "_requests", checks.Counter())
         checks.check(LAYOUTS["csr"]("i4"))
         assert not checks._kernels
@@ -124,7 +124,7 @@ def test_small_tensors_take_a_kernel_from_disk_at_once(monkeypatch, tmp_path):
 def test_small_tensors_wait_for_a_kernel(monkeypatch):
     monkeypatch.setattr(cache, "at_hand", lambda *_: None)
     monkeypatch.setattr(checks, "_kernels", PlanCache("of a test"))
-    monkeypatch.setattr(checks, "_prepared", PlanCache("of a test"))
+    monkeypatch.setattr(checks, "_plans", PlanCache("of a test"))
     monkeypatch.setattr(checks, "_requests", checks.Counter())
     for _ in range(checks.PATIENCE):
         checks.check(LAYOUTS["csr"]("i4"))
