@@ -10,6 +10,8 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.index import Access, Apply, Assignment, Expression
 from ..ir.operations import INFIX, OPERATIONS
+from ..ir.types import INTEGERS
+from ..ir.values import int_range
 from ..late import late
 from ..runtime.operation import block
 from ..runtime.promote import compute_scalar, promote, weak
@@ -89,8 +91,16 @@ def elementwise(name: str, *operands: Any) -> DeviceTensor:
 @on_device("clip")
 def clip(t: DeviceTensor, min: Any = None, max: Any = None) -> DeviceTensor:
     """The elements, no less than `min` and no more than `max`; None is no limit."""
-    out = t if min is None else elementwise("maximum", t, min)
-    return out if max is None else elementwise("minimum", out, max)
+    out = t if min is None else elementwise("maximum", t, _limit(t, min))
+    return out if max is None else elementwise("minimum", out, _limit(t, max))
+
+
+def _limit(t: DeviceTensor, x: Any) -> Any:
+    """A limit, a number of Python's as one that the tensor's integers have."""
+    if type(x) is not int or t.scalar not in INTEGERS:
+        return x
+    low, high = int_range(t.scalar)
+    return low if x < low else high if x > high else x
 
 
 def _same_structure(a: DeviceTensor, b: DeviceTensor) -> bool:
