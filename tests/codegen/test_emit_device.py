@@ -12,6 +12,7 @@ import pytest
 
 from openwork.codegen.device_targets import DEVICES, device
 from openwork.codegen.emit_device import emit_device
+from openwork.codegen.emit_opencl_c import emit_opencl_c
 from openwork.codegen.engine import device_assembly, device_binary
 from openwork.errors import CompilerBug, UnsupportedError
 from openwork.ir.loop import ATOMICS, Kernel
@@ -148,3 +149,18 @@ def f(y: T[mut]):  # grid of 128, subgroups of 32
             made = emit_device(verify(parse(text, T=scalar)), row)
             assert made.count("cmpxchg") == 2
             assert device_assembly(made, row.target)
+
+
+def test_opencl_c_is_printed_and_what_it_lacks_is_refused_by_name() -> None:
+    text = "def sums(x: f64[const], y: i8[mut], n: i64):  # grid of 8, subgroups of 4\n    t = group * 8 + item\n"
+    source = emit_opencl_c(verify(parse(text + "    if t < n:\n        atomic('add', y[t // 3], i8(x[t]))")))
+    assert "__kernel __attribute__((reqd_work_group_size(8, 1, 1))) void sums(" in source
+    assert "long over_long(long x, long y)" in source
+    assert "atomic_cmpxchg((volatile __global uint*)(at1 & ~3ul)" in source
+    assert "convert_char_sat(v_x[v_t])" in source
+    for body, match in {
+        "    s = shuffle(x[t], 1)\n    y[t] = i8(s)": "OpenCL C of Shuffle",
+        "    y[t] = i8(f16(x[t]))": "OpenCL C of values of f16",
+    }.items():
+        with pytest.raises(UnsupportedError, match=match):
+            emit_opencl_c(verify(parse(text + body)))

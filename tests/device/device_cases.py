@@ -11,6 +11,7 @@ import pytest
 from matrix import tensor
 
 import openwork as ow
+from openwork.device.adapter import adapter_of
 from openwork.errors import UnsupportedError
 
 Case = tuple[str, Callable[..., Any], tuple[tuple[int, ...], ...]]
@@ -86,6 +87,8 @@ def opencl_or_skip() -> Any:
         ow.asarray([1.0], device="opencl")
     except UnsupportedError as error:
         pytest.skip(str(error))
+    if not adapter_of("opencl").takes_spirv:  # type: ignore[attr-defined]
+        pytest.skip("the runtime of OpenCL takes no SPIR-V")
     return pyopencl
 
 

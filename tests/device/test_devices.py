@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -23,6 +24,7 @@ from openwork.device.elementwise import mapped
 from openwork.device.interpreter import Interpreter
 from openwork.device.statements import plan_of
 from openwork.errors import CompilerBug, FormatError, ShapeError, UnsupportedError
+from openwork.ir.loop import Grid
 from openwork.storage.buffers import numpy_dtype
 
 HERE = "interpreter"
@@ -406,6 +408,80 @@ def test_arrays_of_pyopencl_go_in_and_come_out() -> None:
         there.adapter.allocate(10**12, "f64")
 
 
+@pytest.mark.opencl
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint16", "int32", "uint32", "int64", "bool"])
+def test_kernels_in_opencl_c_give_what_the_host_gives(dtype: str, monkeypatch: Any) -> None:
+    """What runtimes get that take no SPIR-V: atomics of all widths among them."""
+    opencl_or_skip()
+    there = adapter_of("opencl")
+    monkeypatch.setattr(there, "takes_spirv", False)
+    monkeypatch.setattr(there, "grid", Grid(128, 1))
+    names = ("A @ x", "x @ A", "A + B", "max 1", "min 0", "prod 1", "any 1", "A * 2", "A > 1", "abs", "clip", "A @ A.T")
+    for spec in ("csr", "coo"):
+        host = tensor(dense_array((8, 40), dtype=dtype), spec)
+        for name, function, shapes in cases((8, 40)):
+            if name in names and not (dtype == "bool" and name in ("A * 2", "abs")):
+                dense = [np.ones(s, dtype) for s in shapes]
+                operands = [ow.asarray(x, device="opencl") for x in dense]
+                same(function(host.to("opencl"), *operands), function(host, *dense), f"{name} of {spec}")
+    with pytest.raises(UnsupportedError, match=r"multiply on opencl: OpenCL C of values of c128[\s\S]*i : dense"):
+        ow.asarray(np.eye(3) * 1j, format="csr", device="opencl") * 2
+
+
+UNDER_OCLGRIND = """
+import sys
+import numpy as np
+from device_cases import cases, compare
+from matrix import dense_array
+import openwork as ow
+from openwork.device import vector
+from openwork.device.adapter import adapter_of
+
+ow.asarray([1.0], device="opencl")
+assert "Oclgrind" in adapter_of("opencl").hardware.name
+for spec in ("csr", "coo", "csc", "bsr(2, 3)", "ell(8)", "bitmap", "dia"):
+    for case in cases((6, 8)):
+        if case[0] in ("A @ x", "x @ A", "A + B", "max 1", "any 1", "A @ A.T", "softmax 1", "sddmm", "A @ X", "var 0"):
+            compare(case, dense_array((6, 8)), spec, "opencl")
+print("all cases are right", flush=True)
+x = adapter_of("opencl").of(np.arange(200)[::-1] % 7, "i64")
+for name, old, new in eval(sys.argv[1]):
+    text = getattr(vector, name)
+    setattr(vector, name, text.replace(old, new))
+    print("planted", name, flush=True)
+    vector.order_of([(x, 7)]).to_numpy() if name == "_COUNT" else vector.scan(x)
+    setattr(vector, name, text)
+"""
+
+
+@pytest.mark.opencl
+def test_oclgrind_finds_no_race_but_those_planted(tmp_path: Path) -> None:
+    """Small shapes, in OpenCL C; then a barrier left out, a sum without an atomic, and a write out of bounds."""
+    found = shutil.which("oclgrind")
+    library = next(Path(found).resolve().parents[1].glob("lib*/**/liboclgrind-rt-icd.so"), None) if found else None
+    if library is None or importlib.util.find_spec("pyopencl") is None:
+        pytest.skip("oclgrind or pyopencl is not installed")
+    (tmp_path / "oclgrind.icd").write_text(f"{library}\n")
+    folders = [str(Path(__file__).parent), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {
+        "OCL_ICD_VENDORS": str(tmp_path), "OCLGRIND_DATA_RACES": "1", "OCLGRIND_MAX_ERRORS": "100000", "OPENWORK_CACHE_DIR": str(tmp_path / "kernels"),
+        "PYTHONPATH": os.pathsep.join(folders),
+    }  # fmt: skip
+    environment.pop("LD_LIBRARY_PATH", None)
+    planted = [fault[:3] for fault in PLANTED.values()]
+    command = [sys.executable, "-c", UNDER_OCLGRIND, repr(planted)]
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-5000:]
+    right, *faults = done.stdout.split("planted ")
+    assert "all cases are right" in right
+    assert "data race" not in right
+    assert "Invalid" not in right
+    for part, message in zip(faults, ("data race", "data race", "Invalid"), strict=True):
+        assert message in part
+
+
 SUITES = {
     "masked": ["masked"],
     "torch": [
@@ -423,7 +499,8 @@ SUITES = {
 def _repeated(suite: str, device: str) -> None:
     """All tests of a suite pass, and no call of theirs gives something else on the device, or is refused namelessly."""
     tests = Path(__file__).resolve().parents[1]
-    environment = os.environ | {"OPENWORK_TEST_DEVICE": device, "PYTHONPATH": os.pathsep.join([*sys.path[1:]])}
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"OPENWORK_TEST_DEVICE": device, "PYTHONPATH": path}
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "on_device", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, *(str(tests / name) for name in SUITES[suite])],

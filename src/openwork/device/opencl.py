@@ -9,6 +9,7 @@ import numpy as np
 
 from ..codegen.device_targets import DEVICES
 from ..codegen.emit_device import emit_device
+from ..codegen.emit_opencl_c import emit_opencl_c
 from ..codegen.engine import device_binary
 from ..errors import CompilerBug, SizeError, UnsupportedError
 from ..ir.loop import Grid, Kernel
@@ -46,12 +47,9 @@ class OpenCL(Adapter):
         self.queue, self.context = queue, queue.context
         self.hardware = h = queue.device
         self.driver = "\n".join((h.platform.name, h.platform.version, h.name, h.version, h.driver_version))
-        il = getattr(self.hardware, "il_version", "")
-        if "SPIR-V" not in il:
-            raise UnsupportedError(
-                f"device 'opencl': {self.hardware.name.strip()} takes no SPIR-V (its il_version is {il!r})"
-                "\n  expected: a runtime of OpenCL with SPIR-V 1.2 or newer\n  help: choose another by PYOPENCL_CTX"
-            )
+        self.takes_spirv = "SPIR-V" in str(getattr(self.hardware, "il_version", ""))
+        if not self.takes_spirv:
+            self.grid = Grid(self.grid.items, 1)  # OpenCL C is printed without shuffles
         if self.hardware.max_work_group_size < self.grid.items:
             raise UnsupportedError(
                 f"device 'opencl': groups of {self.hardware.max_work_group_size} items"
@@ -89,10 +87,11 @@ class OpenCL(Adapter):
 
     def compile(self, kernel: Kernel) -> Any:
         row, cl = DEVICES["opencl"], self.cl
-        text = emit_device(kernel, row)
+        text = emit_device(kernel, row) if self.takes_spirv else emit_opencl_c(kernel)
 
         def built() -> bytes:
-            program = cl.Program(self.context, device_binary(text, row.target)).build(devices=[self.hardware])
+            source = device_binary(text, row.target) if self.takes_spirv else text
+            program = cl.Program(self.context, source).build(devices=[self.hardware])
             binary: bytes = program.get_info(cl.program_info.BINARIES)[0]
             return binary
 
@@ -102,7 +101,7 @@ class OpenCL(Adapter):
                 code = code_of(self.driver, text, built)
                 return getattr(cl.Program(self.context, [self.hardware], [code]).build(), kernel.name)
         except cl.Error as error:
-            raise CompilerBug(f"OpenCL refuses the SPIR-V of kernel {kernel.name!r}: {error}") from error
+            raise CompilerBug(f"OpenCL refuses the code of kernel {kernel.name!r}: {error}") from error
 
     def launch(self, kernel: Kernel, code: Any, arguments: list[Argument], groups: int) -> None:
         values = launched_values(kernel, arguments, lambda memory: memory.handle)
@@ -144,7 +143,8 @@ def default_opencl(_: str = "opencl") -> OpenCL:
         context = cl.create_some_context(interactive=False)
     except cl.Error as error:
         raise UnsupportedError(
-            f"device 'opencl': no runtime of OpenCL was found ({error})\n  help: install one that takes SPIR-V"
+            f"device 'opencl': no runtime of OpenCL was found ({error})"
+            "\n  help: install that of your hardware, or intel-opencl-rt for the CPU"
         ) from error
     return opencl_of(cl.CommandQueue(context))
 
