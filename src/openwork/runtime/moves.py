@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ from .operand_type import operand_of
 from .program import memory_of
 from .promote import HALF
 
-__all__ = ["LITTLE", "Moved", "identity", "is_untracked", "key_of", "moved"]
+__all__ = ["LITTLE", "Moved", "identity", "is_untracked", "key_of", "moved", "tested"]
 
 LITTLE, LISTED = tuning.MOVES_LITTLE, tuning.MOVES_LISTED
 DIGIT = tuning.MOVES_DIGIT
@@ -58,8 +59,20 @@ class Moved(NamedTuple):
     format: Format
 
 
+@lru_cache
 def identity(ndim: int) -> IndexMap:
-    """The map that leaves coordinates as they are: of a conversion."""
+    """The map that leaves coordinates as they are: of a conversion. It is shared, and not to be added to."""
+    return _identity(ndim)
+
+
+def tested(ndim: int, text: str) -> IndexMap:
+    """The map that leaves coordinates as they are, of elements of which `text` holds."""
+    index_map = _identity(ndim)
+    index_map.test(text)
+    return index_map
+
+
+def _identity(ndim: int) -> IndexMap:
     index_map = IndexMap(natural=True)
     for d in range(ndim):
         index_map.keep(d)
@@ -127,11 +140,16 @@ def _shape(storages: Sequence[Storage], statement: Moved | None) -> ShapedMove |
     if statement is None:
         return False
     index_maps, shape, target = statement
-    if any(0 in s.shape for s in storages) or 0 in shape or max((0, *shape)) > LARGEST:
+    for s in storages:
+        if 0 in s.shape:
+            return False
+    if 0 in shape or max((0, *shape)) > LARGEST:
         return False
     spans = target.level_intervals(shape)
-    index = index_scalar(storages, (*shape, max((max(-lo, hi) for lo, hi in spans), default=0)), LITTLE)
-    key = (target, index, *[(s.signature, p.kind, p.most is None) for s, p in zip(storages, index_maps, strict=True)])
+    widest = max([0, *[hi if hi > -lo else -lo for lo, hi in spans]])
+    index = index_scalar(storages, (*shape, widest), LITTLE)
+    kinds = [(s._signature or s.signature, p.kind, p.most is None) for s, p in zip(storages, index_maps, strict=True)]
+    key = (target.number, index, *kinds)
     plan = _plans.get(key)
     if plan is None:
         plan = _plans.keep(key, _plan(storages, statement, index))

@@ -24,7 +24,7 @@ from ...storage.iso import alive
 from ...storage.storage import Storage
 from .. import trace
 from ..gradient_hook import differentiable
-from ..moves import Moved, identity, moved
+from ..moves import Moved, identity, moved, tested
 from ..promote import HALF
 from .append import append_walk, passes
 from .assembly import Assembly, SlotsFull, full
@@ -80,12 +80,14 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
 
 def _conversion(storage: Storage, format: Format) -> Moved | None:
     """A conversion as a move, of a dense source of its elements that are not the fill value, where that is 0."""
-    ndim, program = len(storage.shape), identity(len(storage.shape))
+    ndim = len(storage.shape)
     if storage.format.is_dense:
         if storage.fill_value or storage.scalar in (*HALF, "c64", "c128"):
             return None
-        program.test("a_vals[leaf]" if storage.scalar == "bool" else "a_vals[leaf] != 0")
-    return Moved((program,), storage.shape, format) if format.ndim == ndim else None
+        index_map = tested(ndim, "a_vals[leaf]" if storage.scalar == "bool" else "a_vals[leaf] != 0")
+    else:
+        index_map = identity(ndim)
+    return Moved((index_map,), storage.shape, format) if len(format.dims) == ndim else None
 
 
 def _sharing(storage: Storage, result: Storage) -> Storage:

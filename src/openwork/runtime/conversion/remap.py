@@ -18,7 +18,18 @@ from ...format import build
 from ...format.cached import cached
 from ...format.expression import Dim
 from ...format.format import Format, Level
-from ...storage.buffers import Array, address, as_array, copied, empty, length, numpy_dtype, scalar_of, to_numpy
+from ...storage.buffers import (
+    Array,
+    address,
+    as_array,
+    copied,
+    empty,
+    length,
+    numpy_dtype,
+    scalar_by_dtype,
+    scalar_of,
+    to_numpy,
+)
 from ...storage.iso import alive, repeated
 from ...storage.specified import may_pad
 from ...storage.storage import Storage
@@ -63,6 +74,7 @@ class IndexMap:
     arrays: list[Array] = field(default_factory=list)
     buffers: list[tuple[str, str]] = field(default_factory=list)
     scalars: list[str] = field(default_factory=list)
+    _kind: Hashable = field(default=None, init=False, repr=False, compare=False)
 
     def number(self, value: int) -> str:
         """The name of an integer parameter."""
@@ -103,11 +115,14 @@ class IndexMap:
 
     @property
     def kind(self) -> Hashable:
-        """All but the values of parameters: what a kernel and the order of its elements follow from."""
-        return (
-            self.remap, tuple(self.rises.items()), tuple(self.rises_last.items()), frozenset(self.fixed),
-            tuple(self.free), tuple(self.loops), self.natural, self.injective,
-        )  # fmt: skip
+        """All but the values of parameters, of a map that is whole: what a kernel and the order of its elements follow
+        from."""
+        if self._kind is None:
+            self._kind = (
+                self.remap, tuple(self.rises.items()), tuple(self.rises_last.items()), frozenset(self.fixed),
+                tuple(self.free), tuple(self.loops), self.natural, self.injective,
+            )  # fmt: skip
+        return self._kind
 
     @property
     def reads_values(self) -> bool:
@@ -170,11 +185,13 @@ def on_host(storage: Storage, operation: str) -> None:
 
 def index_scalar(storages: Iterable[Storage], shape: Sequence[int], count: int) -> str:
     """The width of a result's indices: that of the operands', or i64 where coordinates or positions need it."""
-    widths = set()
+    if max([*shape, count]) >= 2**31:
+        return "i64"
     for s in storages:
-        scalars = {scalar_of(b) for b in (*s.pos, *s.crd) if b is not None} - {"bool"}
-        widths |= scalars or ({"i64"} if s.library == "torch" else set())
-    return "i64" if "i64" in widths or max([*shape, count], default=0) >= 2**31 else "i32"
+        scalars = [scalar_by_dtype[b.dtype] for b in (*s.pos, *s.crd) if b is not None]
+        if "i64" in scalars or (scalars.count("bool") == len(scalars) and s.library == "torch"):
+            return "i64"
+    return "i32"
 
 
 def has_gaps(storage: Storage) -> bool:
