@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import device_search
 import numpy as np
 import pytest
 from device_cases import awkward, cases, compare, opencl_or_skip, same
@@ -23,6 +24,7 @@ from openwork.device.adapter import adapter_of
 from openwork.device.elementwise import mapped
 from openwork.device.interpreter import Interpreter
 from openwork.device.statements import plan_of
+from openwork.device.tensor import upload
 from openwork.errors import CompilerBug, FormatError, ShapeError, UnsupportedError
 from openwork.ir.loop import Grid
 from openwork.storage.buffers import numpy_dtype
@@ -426,6 +428,34 @@ def test_kernels_in_opencl_c_give_what_the_host_gives(dtype: str, monkeypatch: A
                 same(function(host.to("opencl"), *operands), function(host, *dense), f"{name} of {spec}")
     with pytest.raises(UnsupportedError, match=r"multiply on opencl: OpenCL C of values of c128[\s\S]*i : dense"):
         ow.asarray(np.eye(3) * 1j, format="csr", device="opencl") * 2
+
+
+@pytest.mark.opencl
+def test_a_runtime_whose_subgroups_are_of_another_size_shares_no_rows_by_them(monkeypatch: Any) -> None:
+    """Intel's runtime without passes gives subgroups another size than it says, and summed rows wrongly."""
+    cl = opencl_or_skip()
+    built = cl.Program.build
+    monkeypatch.setattr(cl.Program, "build", lambda self, devices=None: built(self, ["-cl-opt-disable"], devices))
+    monkeypatch.setattr(opencl, "code_of", lambda driver, text, make: make())
+    there = adapter_of("opencl")
+    assert there.grid == Grid(128, 32)
+    other = opencl.OpenCL(there.queue)
+    assert other.grid == Grid(128, 1)
+    array = np.arange(1.0, 401).reshape(4, 100)
+    host = ow.asarray(array, format="csr"), ow.asarray(np.ones(100))
+    found = upload(host[0], other) @ upload(host[1], other)
+    np.testing.assert_array_equal(found.to_numpy(), array.sum(1))
+
+
+@pytest.mark.opencl
+def test_random_calls_on_opencl_give_what_they_give_on_the_host() -> None:
+    opencl_or_skip()
+    assert device_search.main(["--device", "opencl", "--count", "150", "--seed", "1"]) == 0
+
+
+@pytest.mark.ci
+def test_random_calls_on_the_interpreter_have_no_race_and_give_what_they_give_on_the_host() -> None:
+    assert device_search.main(["--device", HERE, "--count", "12", "--seed", "2"]) == 0
 
 
 UNDER_OCLGRIND = """

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from ..errors import ShapeError
 from ..ir.types import FLOATS
 from ..late import late
 from ..reals import real
@@ -57,7 +57,8 @@ def attend(
         )
     lead = _leading(mask, operands, own)
     if any(x.scalar not in FLOATS for x in operands):
-        raise DTypeError(f"attend: values of {values.dtype}\n  expected: real floating-point numbers")
+        dtypes = ", ".join(dict.fromkeys(str(x.dtype) for x in operands))
+        raise refused("attend", (mask,), f"values of {dtypes}; real floating-point numbers run there")
     dtype = max((x.dtype for x in operands), key=lambda d: (d.itemsize, d == values.dtype))
     wide = "float64" if any(x.scalar == "f64" for x in operands) else "float32"
     q, k, v = (_stacked(astype(x, wide), lead, heads // n) for x, n in zip(operands, own, strict=True))

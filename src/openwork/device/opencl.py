@@ -13,8 +13,10 @@ from ..codegen.emit_opencl_c import emit_opencl_c
 from ..codegen.engine import device_binary
 from ..errors import CompilerBug, SizeError, UnsupportedError
 from ..ir.loop import Grid, Kernel
+from ..ir.text import parse
+from ..ir.verify import verify
 from ..storage.buffers import itemsize, numpy_dtype, scalar_name
-from .adapter import Adapter, Argument, Memory, code_of, launched_values
+from .adapter import Adapter, Argument, Memory, Program, code_of, launched_values
 from .vector import strided
 
 __all__ = ["OpenCL", "default_opencl", "opencl_of"]
@@ -48,13 +50,28 @@ class OpenCL(Adapter):
         self.hardware = h = queue.device
         self.driver = "\n".join((h.platform.name, h.platform.version, h.name, h.version, h.driver_version))
         self.takes_spirv = "SPIR-V" in str(getattr(self.hardware, "il_version", ""))
-        if not self.takes_spirv:
-            self.grid = Grid(self.grid.items, 1)  # OpenCL C is printed without shuffles
         if self.hardware.max_work_group_size < self.grid.items:
             raise UnsupportedError(
                 f"device 'opencl': groups of {self.hardware.max_work_group_size} items"
                 f"\n  expected: {self.grid.items} or more\n  help: choose another device by PYOPENCL_CTX"
             )
+
+        if not (self.takes_spirv and self._shuffles()):
+            self.grid = Grid(self.grid.items, 1)
+
+    def _shuffles(self) -> bool:
+        """Whether the items of a subgroup add up by shuffles what they have, as kernels rely on: not all runtimes give
+        subgroups the size that a kernel asks for, nor say so, and sums would be wrong. OpenCL C is printed without."""
+        n, items = self.grid.subgroup, self.grid.items
+        steps = "".join(f"    from_{k} = shuffle(v, {n >> k})\n    v += from_{k}\n" for k in range(1, n.bit_length()))
+        head = f"def probe(y: i64[mut]):  # grid of {items}, subgroups of {n}\n    v: i64 = item\n"
+        y = self.of(np.zeros(items), "i64")
+        try:
+            Program(verify(parse(f"{head}{steps}    y[item] = v\n")))(self, {"y": y}, 1)
+        except CompilerBug:
+            return False
+        want = np.arange(items).reshape(-1, n).sum(1).repeat(n)
+        return bool((y.to_numpy() == want).all())
 
     def _check_type(self, scalar: str) -> None:
         if scalar in ("f64", "c128") and not self.hardware.double_fp_config:

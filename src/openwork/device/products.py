@@ -139,7 +139,7 @@ def spgemm(
     if a.ndim != 2 or b.ndim != 2:
         raise ShapeError(f"spgemm: matrices of shapes {a.shape} and {b.shape}\n  expected: (m, k) and (k, n)")
     _check("spgemm", ("ij", "jk"), (a, b))
-    target = result_of("matmul", a, b).format if format is None else resolve_format(format, 2)
+    target = result_of("spgemm", a, b).format if format is None else resolve_format(format, 2)
     if mask is not None and mask.shape != (a.shape[0], b.shape[1]):
         shape = (a.shape[0], b.shape[1])
         raise ShapeError(f"spgemm: expected a mask of shape {shape}, got {mask.shape}\n  help: slice it")

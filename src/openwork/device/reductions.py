@@ -165,5 +165,6 @@ def _by_runs(
         coordinates = [at.get(d, zero) for d in range(t.ndim)]
     if not fits(target, shape, count):
         target = coo(len(shape))
+    filled = filled if n or op not in ("min", "max") else op == "min"  # `all` and `any` of no elements
     whole: Any = {"sum": filled * n, "prod": filled**n}.get(op, filled)
     return assembled(Elements(shape, coordinates, cast(values, scalar)), target, python_scalar(whole, scalar), True)
