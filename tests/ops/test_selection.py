@@ -9,7 +9,7 @@ import pytest
 from matrix import FORMATS, dense_array, same
 
 import openwork as ow
-from openwork.compiler.selection import first_kernel, order_kernel, rank_kernel
+from openwork.compiler.selection import first_kernel, order_kernel, place_kernel, rank_kernel
 from openwork.ir.interpret import run
 from openwork.ops.selection import MORE, Rows, rows_of
 
@@ -179,7 +179,7 @@ def test_long_rows_of_awkward_values(dtype: str, fill: float, special: int) -> N
 
 
 @pytest.mark.thin(6)
-@pytest.mark.parametrize("kind", ["first", "ranks", "order"])
+@pytest.mark.parametrize("kind", ["first", "ranks", "order", "places"])
 @pytest.mark.parametrize("scalar", ["f32", "i64"])
 def test_kernels_do_what_the_interpreter_does(kind: str, scalar: str) -> None:
     rng = np.random.default_rng(3)
@@ -188,7 +188,9 @@ def test_kernels_do_what_the_interpreter_does(kind: str, scalar: str) -> None:
     crd = np.concatenate([np.sort(rng.permutation(70)[:n]) for n in counts])
     values = rng.integers(-4, 5, pos[-1]).astype({"f32": np.float32, "i64": np.int64}[scalar])
     rows = Rows(values, pos, crd, 5, 70, 1)
-    make = {"first": first_kernel, "ranks": rank_kernel, "order": order_kernel}[kind]
+    dense = np.ones((5, 70), values.dtype)
+    dense[np.repeat(np.arange(5), counts), crd] = values
+    make = {"first": first_kernel, "ranks": rank_kernel, "order": order_kernel, "places": place_kernel}[kind]
     kernel = make(scalar, "i64", "i64", False, False, False)
     keys = values.view(np.int32) if scalar == "f32" else values
     fill = np.ones(1, values.dtype).view(keys.dtype)
@@ -198,6 +200,7 @@ def test_kernels_do_what_the_interpreter_does(kind: str, scalar: str) -> None:
         "first": [a, b, 6, 70, -1, 2 * 6 + MORE + 2],
         "ranks": [ranks, a, b, np.zeros(5, np.int64), 6, 0, 70, 0, 65],
         "order": [ranks, rows.at(ranks)[1].ravel(), order, moved, 6, 70, 0, 65],
+        "places": [rows.order(False)[0], all_places := np.zeros(5 * 70, np.int64), 70, 0],
     }
     names = [p.name for p in kernel.params]
     assert (
@@ -213,6 +216,9 @@ def test_kernels_do_what_the_interpreter_does(kind: str, scalar: str) -> None:
         want, want_moved = rows.order(False, ranks)
         assert (order == want).all()
         assert (moved == want_moved).all()
+    elif kind == "places":
+        assert (all_places.reshape(5, 70) == rows.places(False)).all()
+        assert (all_places.reshape(5, 70) == np.argsort(dense, axis=1, kind="stable")).all()
     else:
         places, found = rows.first(6, True) if kind == "first" else rows.at(ranks)[:2]
         assert (places.ravel() == a).all()

@@ -31,7 +31,7 @@ from ..ir.types import FLOATS, itemsize
 from ..ir.values import int_range
 from .incremental_sort import NARROW, SELECT, WIDE
 
-__all__ = ["MORE", "STACK", "TAKEN", "first_kernel", "key_type", "order_kernel", "rank_kernel"]
+__all__ = ["MORE", "STACK", "TAKEN", "first_kernel", "key_type", "order_kernel", "place_kernel", "rank_kernel"]
 
 MORE = tuning.SELECTION_CANDIDATES
 """Candidates that are kept besides twice those asked for: all of a row of LANES elements."""
@@ -491,6 +491,44 @@ def select_order(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B:
             moved[p0 + r] = CRD(r + (free if r >= less + equal else 0))
 """
 
+_PLACES = """
+def select_places(lo: i64, hi: i64, pos: P[const], crd: C[const], A: K[const], B: T[const], fill: K[const],
+                  filled: T[const], order: i64[const], places: i64[mut], n: i64, flip: i64):
+    FILL_KEY
+    for i in range(lo, hi):
+        p0 = START
+        p1 = STOP
+        free = FREE
+        less: i64 = 0
+        if free == 0:
+            less = p1 - p0
+        else:
+            for p in range(p0, p1):
+                KEYED
+                less += i64(key < of_fill)
+        for r in range(0, less):
+            places[i * n + r] = i64(crd[order[p0 + r]])
+        if free > 0:
+            at: i64 = i * n + less
+            behind: i64 = p0 + less
+            c: i64 = 0
+            for p in range(p0, p1):
+                KEYED
+                same = i64(key == of_fill)
+                here = i64(crd[p])
+                before = at - c
+                for e in range(c, here + same):
+                    places[before + e] = e
+                at = before + here + same
+                behind += same
+                c = here + 1
+            for e in range(c, n):
+                places[at - c + e] = e
+            at += n - c
+            for q in range(behind, p1):
+                places[at - behind + q] = i64(crd[order[q]])
+"""
+
 _FLOAT_KEY = """
 bits = i64(A[p])
 size = bits & MAX
@@ -596,6 +634,12 @@ def order_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, 
     order; or where ranks ascend from 0 on, whose elements are at pivots[i * m + x], those before and behind these, and
     before and behind the fill value, on their sides and in the order of their positions."""
     return _kernel(_ORDER, scalar, index, crd, dense, missing, long)
+
+
+def place_kernel(scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:
+    """places[i * n + r] = the coordinate of the element of rank r in row i, by the positions that an order kernel
+    gives; those of the fill value ascend."""
+    return _kernel(_PLACES, scalar, index, crd, dense, missing, long)
 
 
 def _kernel(text: str, scalar: str, index: str, crd: str, dense: bool, missing: bool, long: bool) -> Kernel:

@@ -16,7 +16,7 @@ from ..codegen import pool
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from ..compiler.schedule.kept_format import DENSE
-from ..compiler.selection import MORE, TAKEN, first_kernel, order_kernel, rank_kernel
+from ..compiler.selection import MORE, TAKEN, first_kernel, order_kernel, place_kernel, rank_kernel
 from ..format import format as parse
 from ..format.expression import Dim
 from ..format.format import Format, Level
@@ -31,7 +31,7 @@ from ..tensor.tensor import Tensor
 __all__ = ["Rows", "has_rows", "row_format", "rows_of", "stored_rows"]
 
 Ints = np.ndarray[Any, np.dtype[Any]]
-_KERNELS = {"first": first_kernel, "ranks": rank_kernel, "order": order_kernel}
+_KERNELS = {"first": first_kernel, "ranks": rank_kernel, "order": order_kernel, "places": place_kernel}
 
 
 @planned("kernels of selection")
@@ -101,6 +101,13 @@ class Rows:
             words = [ranks, pivots, order, moved, len(ranks), self.n, -int(descending), self._longest() + 1]
             self._run("order", words)
         return order, moved
+
+    def places(self, descending: bool, ranks: Any = ()) -> Ints:
+        """The coordinates of all n elements of each row in the order of `order`, (rows, n)."""
+        order, _ = self.order(descending, ranks)
+        out = np.empty((self.count, self.n), np.int64)
+        self._run("places", [order, out, self.n, -int(descending)])
+        return out
 
     def gathered(self, found: Ints) -> Any:
         """The elements at positions, the fill value at -1; recorded where the values are."""

@@ -22,7 +22,7 @@ from .axes import as_tensor, axis_of
 from .indexing.index import index
 from .indexing.keys import Ints
 from .result_format import to_result_format
-from .selection import Rows, row_format
+from .selection import Rows, row_format, rows_of
 
 __all__ = [
     "Fibres",
@@ -142,23 +142,12 @@ def _places_in_order(t: Tensor, d: int, descending: bool, ranks: Sequence[int] =
     """The places along dimension d of the elements in order, or of those of `ranks`."""
     if t.format.is_dense:
         return Tensor._from_dense(_as_index(_dense_order(t, d, descending, ranks), t))
-    fibres = Fibres(t, d)
-    order, new_crd = fibres.as_rows().order(descending, ranks)
-    n, rows, s = t.shape[d], fibres.rows(), fibres.storage
-    original = to_numpy(s.crd[-1])[order].astype(np.int64)
-    values = plain_values(s.values)[order]
-    fill = values.dtype.type(s.fill_value)
-    differs = values == values if fill != fill else values != fill
-    out, untaken = np.empty(t.size, np.int64), np.ones(t.size, bool)
-    starts = (rows * n)[differs]
-    out[starts + new_crd[differs]] = original[differs]
-    untaken[starts + original[differs]] = False
-    of_fill = np.ones(t.size, bool)
-    of_fill[starts + new_crd[differs]] = False
-    out[of_fill] = np.flatnonzero(untaken) % max(n, 1)
-    shape = tuple(t.shape[k] for k in fibres.order)
-    restored = out.reshape(shape).transpose(np.argsort(fibres.order))
-    return Tensor._from_dense(_as_index(np.ascontiguousarray(restored), t))
+    places = np.empty(t.shape, np.int64)
+    if places.size:
+        rows, dims = rows_of(t, d)
+        found = rows.places(descending, ranks).reshape([t.shape[k] for k in dims])
+        places = np.ascontiguousarray(found.transpose(np.argsort(dims)))
+    return Tensor._from_dense(_as_index(places, t))
 
 
 @operation(shape="counted", fill="dense")
@@ -339,17 +328,6 @@ class Fibres:
             column = to_numpy(c)
             new[1:] |= column[1:] != column[:-1]
         return np.append(np.flatnonzero(new), count)
-
-    def rows(self) -> Ints:
-        """The number of each element's fibre, among all."""
-        if self.has_rows:
-            pos = self.starts()
-            return np.repeat(np.arange(len(pos) - 1), np.diff(pos))
-        out = np.zeros(length(self.storage.values), np.int64)
-        for c, n in zip(self.storage.crd[:-1], self.storage.shape, strict=False):
-            out *= n
-            out += to_numpy(c)
-        return out
 
     def as_rows(self, missing: bool = False) -> Rows:
         """The fibres as rows of stored elements; missing: unspecified elements are none."""
