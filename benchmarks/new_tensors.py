@@ -36,6 +36,8 @@ def numpy_rows(shape: tuple[int, int]) -> dict[str, Row]:
     x, y, wide, few = np.ones(n), np.ones(m), np.ones((n, 5)), np.ones((5, m))
     full = np.random.default_rng(1).random(shape)
     rows, picked = [1, 5, 7], np.arange(0, m, 3)
+    triplets = sp.random_array(shape, density=min(1.0, 240 / (m * n)), rng=np.random.default_rng(2))
+    at, v = np.stack(triplets.coords), triplets.data
     return {
         "A @ x": (lambda a, b: a @ x, lambda s, t: s @ x),
         "A @ X": (lambda a, b: a @ wide, lambda s, t: s @ wide),
@@ -67,6 +69,10 @@ def numpy_rows(shape: tuple[int, int]) -> dict[str, Row]:
         "A[3, 4]": (lambda a, b: a[3, 4], lambda s, t: s[3, 4]),
         "to_dense": (lambda a, b: a.to_dense(), lambda s, t: s.toarray()),
         "from dense": (lambda a, b: ow.asarray(full, format="csr"), lambda s, t: sp.csr_array(full)),
+        "from triplets": (
+            lambda a, b: ow.sparse_coo_tensor(at, v, shape).asformat("csr"),
+            lambda s, t: sp.coo_array((v, tuple(at)), shape=shape).tocsr(),
+        ),
         "to CSC": (lambda a, b: a.asformat("csc"), lambda s, t: s.tocsc()),
         "to COO": (lambda a, b: a.asformat("coo"), lambda s, t: s.tocoo()),
         "to SciPy": (lambda a, b: a.to_scipy(), lambda s, t: sp.csr_array((s.data, s.indices, s.indptr), s.shape)),
