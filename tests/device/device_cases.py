@@ -41,6 +41,8 @@ def cases(shape: tuple[int, ...]) -> Iterator[Case]:
                 yield f"{op} {axis}", lambda A, op=op, axis=axis: getattr(ow, op)(A, axis=axis), ()
         yield "logsumexp of A + 1", lambda A: ow.logsumexp(A + 1, axis=None), ()
         yield "var of A + 1", lambda A: ow.var(A + 1, axis=0, correction=1, keepdims=True), ()
+        for key in (np.s_[1], np.s_[..., -1], np.s_[::2], np.s_[..., ::-1], np.s_[None], np.s_[[0, -1, 0]]):
+            yield f"key {key}", lambda A, key=key: A[key], ()
     if rank > 1:
         yield "sum keepdims", lambda A: ow.sum(A, axis=0, keepdims=True), ()
     if rank in (1, 2):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..errors import FormatError, ShapeError, UnsupportedError
+from ..format.format import Format
 from ..ops.axes import axes_of, swapped_axes
 from ..ops.indexing.keys import Group, Selection, select
 from ..ops.result_format import candidates
+from ..runtime.leading_slice import outer_dim
+from ..tensor.tensor import Tensor
 from .adapter import Memory
 from .conversion import assembled, summed
 from .coordinates import Elements, elements_of
@@ -27,13 +31,30 @@ def index(t: DeviceTensor, key: Any) -> DeviceTensor:
     """`t[key]` with NumPy's keys; one element is a tensor of rank 0. Index arrays are the host's, and moved there."""
     if t.is_recorded:
         raise refused("indexing", (t,), "torch records the values, and this has no gradient there; detach()")
+    in_order = t.format.is_unique and t.format.is_ordered
     found, t = selected(t, key)
-    for target in candidates(t.format, found.shape, found.values.length):
+    by, outer = select(key, t.shape), outer_dim(t.format)
+    new = tuple(k for k, axis in enumerate(by.axes) if axis.dim is None)
+    whole = not by.has_arrays and by.shape and all(span.covers(t.shape[d]) for d, span in by.spans.items())
+    own = []
+    if whole and (by.integers.keys() == {outer} if by.integers else new and in_order) and not (by.integers and new):
+        own = [_format_of(t.format, outer if by.integers else None, new)]
+    for target in (*own, *candidates(t.format, found.shape, found.values.length)):
         try:
             return assembled(found, target, t.fill_value, True)
         except (FormatError, ShapeError, UnsupportedError):
             continue
     return assembled(found, t.asformat("coo").format, t.fill_value, True)
+
+
+@lru_cache(maxsize=1024)
+def _format_of(format: Format, dropped: int | None, new: tuple[int, ...]) -> Format:
+    """The format without its outermost dimension, or with new ones: the host's, of a small tensor."""
+    tiny = Tensor._from_dense(np.zeros((4,) * format.ndim)).asformat(format)
+    key: list[Any] = [0 if d == dropped else slice(None) for d in range(format.ndim)]
+    for k in new:
+        key.insert(k, None)
+    return tiny[tuple(key)].format  # type: ignore[no-any-return]
 
 
 def selected(t: DeviceTensor, key: Any) -> tuple[Elements, DeviceTensor]:
