@@ -54,7 +54,7 @@ def _format_of(format: Format, dropped: int | None, new: tuple[int, ...]) -> For
     key: list[Any] = [0 if d == dropped else slice(None) for d in range(format.ndim)]
     for k in new:
         key.insert(k, None)
-    return tiny[tuple(key)].format  # type: ignore[no-any-return]
+    return tiny[tuple(key)].format
 
 
 def selected(t: DeviceTensor, key: Any) -> tuple[Elements, DeviceTensor]:

@@ -17,6 +17,7 @@ from ..ir.types import COMPLEX, FLOATS
 from ..late import late
 from ..ops.reductions.folds import axes_of, check_extents, reduced_shape
 from ..ops.reductions.moments import correction_of
+from ..storage.buffers import numpy_dtype
 from .adapter import Memory
 from .conversion import summed
 from .coordinates import coordinates, has_gaps
@@ -102,6 +103,7 @@ class Rows:
             return over(numbers, reduced_shape(self.t, self.axes, keepdims))  # type: ignore[arg-type]
         structure = reduce("sum", self.t, self.axes, keepdims)
         names = self.names if keepdims else self.left
+        fill_value = numpy_dtype(self.t.scalar).type(fill_value).item()
         return structure.with_values(self.gathered(structure, numbers, names), fill_value)
 
 
