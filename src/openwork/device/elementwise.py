@@ -24,7 +24,7 @@ from .joins import bisected, key_of
 from .kernels import Number, each
 from .operations import by_elements, on_device, refused
 from .rules import result_of
-from .statements import sample, view_of
+from .statements import numbers_of, sample, view_of
 from .tensor import DeviceTensor
 from .transfer import over
 from .vector import cast, chosen, fill, gather, joined, order_of, strided
@@ -137,6 +137,7 @@ def _sampled(t: DeviceTensor, d: DeviceTensor, scalar: str, pattern: bool) -> Me
     view, lead = view_of(d), t.ndim - d.ndim
     own = [k for k in range(d.ndim) if d.shape[k] > 1 or t.shape[lead + k] == 1]
     view = view._replace(shape=tuple(d.shape[k] for k in own), strides=tuple(view.strides[k] for k in own))
+    view = view if pattern else numbers_of(view, scalar)
     left: Expression = Access("A", names)
     product = Apply(
         "mul", (Apply("pattern", (left,)) if pattern else left, Access("B", tuple(names[lead + k] for k in own)))

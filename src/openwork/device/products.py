@@ -26,7 +26,7 @@ from .kernels import each
 from .operations import on_device, refused
 from .reductions import reduce
 from .rules import result_of
-from .statements import View, contract, sample, view_of
+from .statements import View, contract, numbers_of, sample, view_of
 from .tensor import DeviceTensor
 from .transfer import over
 from .vector import fill, gather, order_of
@@ -55,7 +55,7 @@ def product(name: str, inputs: Sequence[str], output: str, operands: Sequence[De
     values: dict[str, DeviceTensor | View] = {}
     factors: list[Expression] = []
     for k, (term, x) in enumerate(zip(inputs, operands, strict=True)):
-        values[f"T{k}"] = t if k == driver else view_of(x)
+        values[f"T{k}"] = t if k == driver else numbers_of(view_of(x), scalar)
         factors.append(Access(f"T{k}", tuple(term)))
     expression = factors[0]
     for factor in factors[1:]:

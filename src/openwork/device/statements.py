@@ -28,7 +28,7 @@ from .adapter import Argument, Memory, Program
 from .tensor import DeviceTensor
 from .vector import cast, fill
 
-__all__ = ["View", "argument_of", "contract", "operand_of", "outer_of", "plan_of", "sample", "view_of"]
+__all__ = ["View", "argument_of", "contract", "numbers_of", "operand_of", "outer_of", "plan_of", "sample", "view_of"]
 
 SHARED, LONG = tuning.GRID_SHARED_ROW, tuning.GRID_LONG_ROW
 
@@ -52,6 +52,12 @@ def view_of(t: DeviceTensor) -> View:
         strides[level.expression.index] = step
         step *= t.shape[level.expression.index]
     return View(t.memory, t.shape, tuple(strides))
+
+
+def numbers_of(view: View, scalar: str) -> View:
+    """A factor of a product of this type: bools as numbers, as a choice by them would leave out NaN times 0."""
+    to_cast = view.memory.scalar == "bool" and scalar != "bool"
+    return view._replace(memory=cast(view.memory, scalar)) if to_cast else view
 
 
 def operand_of(t: DeviceTensor) -> Operand:
