@@ -13,10 +13,9 @@ from ..codegen.emit_opencl_c import emit_opencl_c
 from ..codegen.engine import device_binary
 from ..errors import CompilerBug, SizeError, UnsupportedError
 from ..ir.loop import Grid, Kernel
-from ..ir.text import parse
-from ..ir.verify import verify
 from ..storage.buffers import itemsize, numpy_dtype, scalar_name
-from .adapter import Adapter, Argument, Memory, Program, code_of, launched_values
+from .adapter import Adapter, Argument, Memory, code_of, launched_values
+from .kernels import whole
 from .vector import strided
 
 __all__ = ["OpenCL", "default_opencl", "opencl_of"]
@@ -63,11 +62,10 @@ class OpenCL(Adapter):
         """Whether the items of a subgroup add up by shuffles what they have, as kernels rely on: not all runtimes give
         subgroups the size that a kernel asks for, nor say so, and sums would be wrong. OpenCL C is printed without."""
         n, items = self.grid.subgroup, self.grid.items
-        steps = "".join(f"    from_{k} = shuffle(v, {n >> k})\n    v += from_{k}\n" for k in range(1, n.bit_length()))
-        head = f"def probe(y: i64[mut]):  # grid of {items}, subgroups of {n}\n    v: i64 = item\n"
+        steps = "".join(f"from_{k} = shuffle(v, {n >> k})\nv += from_{k}\n" for k in range(1, n.bit_length()))
         y = self.of(np.zeros(items), "i64")
         try:
-            Program(verify(parse(f"{head}{steps}    y[item] = v\n")))(self, {"y": y}, 1)
+            whole(self, items, f"v: i64 = item\n{steps}y[item] = v\n", {"y": y})
         except CompilerBug:
             return False
         want = np.arange(items).reshape(-1, n).sum(1).repeat(n)
