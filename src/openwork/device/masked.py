@@ -11,7 +11,6 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..format.format import Format
 from ..ir.operations import OPERATIONS
-from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..masked import forms
 from ..masked.tensor import wrap
@@ -19,12 +18,13 @@ from ..ops.axes import swapped_axes
 from ..runtime.formats import resolve_format
 from ..runtime.operation import block
 from ..storage.scalars import python_scalar
-from ..tables import ATTRIBUTES, HOMES, METHODS, NUMPY, OPERATORS, SPOKEN
+from ..tables import HOMES
 from .adapter import Memory, adapter_of, is_device_name
 from .elementwise import astype
 from .kernels import each
 from .operations import refused
-from .tensor import PRIORITY, DeviceTensor
+from .protocols import Protocols
+from .tensor import DeviceTensor
 from .transfer import over, to_host
 from .vector import fill, strided
 
@@ -46,7 +46,7 @@ class _NotHere(UnsupportedError, AttributeError):
     """What a function of the host's masked tensors meets: to those who only ask, an attribute that is not there."""
 
 
-class MaskedDeviceTensor:
+class MaskedDeviceTensor(Protocols):
     """A masked tensor on a device; made by `m.to("opencl")`, and by `masked_tensor` of tensors there.
 
     It has the operators, functions and methods that docs/devices.md lists; all others are UnsupportedError by name.
@@ -59,8 +59,7 @@ class MaskedDeviceTensor:
     """
 
     __slots__ = ("__weakref__", "is_number", "specified")
-    __array_priority__ = PRIORITY
-    __openwork_device__ = True
+    _kind = "masked tensor on a device"
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, specified: DeviceTensor, is_number: bool = False) -> None:
@@ -190,20 +189,6 @@ class MaskedDeviceTensor:
 
     # -- operations ----------------------------------------------------------------------------------------------------
 
-    @classmethod
-    def __openwork_function__(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Functions of the namespace with a masked tensor of a device among their operands."""
-        return call(function.__name__, args, kwargs)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """NumPy's ufuncs, by the operations of their names."""
-        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        return call(NUMPY.get(name, name), inputs, kwargs)
-
-    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """NumPy's functions, by the operations of their names."""
-        return call(NUMPY.get(func.__name__, func.__name__), args, kwargs)
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise refused("a NumPy array of a masked tensor", (self,), "to_numpy(value) moves it to the host")
 
@@ -242,41 +227,12 @@ class MaskedDeviceTensor:
     def __getattr__(self, name: str) -> Any:
         if name == "_tensor":
             raise _NotHere(str(refused("a function of the host's masked tensors", (self,))))
-        if name not in METHODS:
-            raise AttributeError(f"a masked tensor on a device has no attribute {name!r}")
-        if name in ATTRIBUTES:
-            return call(name, (self,), {})
-        return lambda *args, **kwargs: method(self, name, args, kwargs)
-
-    @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """torch's functions, by the operations that spell them."""
-        return of_torch(func, args, kwargs or {})
-
-    def __bool__(self) -> bool:
-        return bool(self.item())
+        return super().__getattr__(name)
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape)) or "scalar"
         text = forms.layout_name(self.format)
         return f"MaskedDeviceTensor({shape}, {self.dtype}, {text}, device={self.device!r})"
-
-
-def _operator(name: str, reflected: bool) -> Callable[..., Any]:
-    def apply(self: MaskedDeviceTensor, *others: Any) -> Any:
-        return call(name, (*others, self) if reflected else (self, *others), {})
-
-    return apply
-
-
-for _python, _op in OPERATORS.items():
-    setattr(MaskedDeviceTensor, f"__{_python}__", _operator(SPOKEN.get(_op, _op), False))
-    if arity(_op) == 2 and _op not in COMPARISONS:
-        setattr(MaskedDeviceTensor, f"__r{_python}__", _operator(SPOKEN.get(_op, _op), True))
-for _python, _reflected in (("matmul", False), ("rmatmul", True)):
-    setattr(MaskedDeviceTensor, f"__{_python}__", _operator("matmul", _reflected))
 
 
 def call_masked(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> MaskedDeviceTensor:

@@ -7,22 +7,21 @@ Shape, format, dtype, fill value and the numbers of positions are known to the h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import UnsupportedError
 from ..format.format import Format
-from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..storage import sizes
 from ..storage.buffers import is_torch, itemsize, numpy_dtype, scalar_of, to_numpy, torch_module
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
-from ..tables import ATTRIBUTES, METHODS, NUMPY, OPERATORS, SPOKEN
 from ..tensor.tensor import Tensor
 from .adapter import Adapter, Memory
+from .protocols import Protocols
 
 __all__ = ["DeviceTensor", "upload"]
 
@@ -36,10 +35,8 @@ named = late("device.operations", "named")
 move = late("device.transfer", "move")
 Buffers = tuple[Memory | None, ...]
 
-PRIORITY = 2000.0
 
-
-class DeviceTensor:
+class DeviceTensor(Protocols):
     """A tensor on a device other than the CPU; made by `asarray(..., device="opencl")` and `A.to("opencl")`.
 
     It has the operators, functions and methods that docs/devices.md lists; all others are UnsupportedError by name.
@@ -56,8 +53,6 @@ class DeviceTensor:
         "__weakref__", "adapter", "crd_buffers", "facts", "fill_value", "format", "graph", "memory", "outer",
         "pos_buffers", "positions", "scalar", "shape", "stored",
     )  # fmt: skip
-    __array_priority__ = PRIORITY
-    __openwork_device__ = True
 
     def __init__(
         self, shape: tuple[int, ...], format: Format, fill_value: Any, pos: Buffers, crd: Buffers, memory: Memory,
@@ -212,23 +207,9 @@ class DeviceTensor:
 
     # -- operations --------------------------------------------------------------------------------------------------
 
-    @classmethod
-    def __openwork_function__(cls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Functions of the namespace with a tensor of a device among their operands."""
-        return call(function.__name__, args, kwargs)
-
     def __openwork_run__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Iterative methods whose operator is a tensor of a device."""
         return call(function.__name__, args, kwargs)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """NumPy's ufuncs, by the operations of their names."""
-        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        return call(NUMPY.get(name, name), inputs, kwargs)
-
-    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """NumPy's functions, by the operations of their names."""
-        return call(NUMPY.get(func.__name__, func.__name__), args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise UnsupportedError(
@@ -239,44 +220,12 @@ class DeviceTensor:
         with named("indexing", (self,)):
             return index(self, key)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in METHODS:
-            raise AttributeError(f"a tensor on a device has no attribute {name!r}")
-        if name in ATTRIBUTES:
-            return call(name, (self,), {})
-        return lambda *args, **kwargs: method(self, name, args, kwargs)
-
-    @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """torch's functions, by the operations that spell them."""
-        return of_torch(func, args, kwargs or {})
-
     __hash__ = object.__hash__
-
-    def __bool__(self) -> bool:
-        return bool(self.item())
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape)) or "scalar"
         text = self.format.name or str(self.format)
         return f"DeviceTensor({shape}, {self.dtype}, {text}, device={self.device!r}, {self.nbytes} bytes)"
-
-
-def _operator(name: str, reflected: bool) -> Callable[..., Any]:
-    def apply(self: DeviceTensor, *others: Any) -> Any:
-        return call(name, (*others, self) if reflected else (self, *others), {})
-
-    return apply
-
-
-for _python, _op in OPERATORS.items():
-    setattr(DeviceTensor, f"__{_python}__", _operator(SPOKEN.get(_op, _op), False))
-    if arity(_op) == 2 and _op not in COMPARISONS:
-        setattr(DeviceTensor, f"__r{_python}__", _operator(SPOKEN.get(_op, _op), True))
-for _python, _reflected in (("matmul", False), ("rmatmul", True)):
-    setattr(DeviceTensor, f"__{_python}__", _operator("matmul", _reflected))
 
 
 def _count(t: DeviceTensor) -> int:
