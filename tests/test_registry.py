@@ -32,6 +32,7 @@ ALLOWED = {
     "ir/arithmetic.py": "what the loop IR's operations do, where NumPy's function is another",
     "codegen/emit_float.py": "machine code of each operation of the loop IR on floats",
     "codegen/emit_integer.py": "machine code of each operation of the loop IR on integers",
+    "codegen/emit_opencl_c.py": "OpenCL C of each operation of the loop IR",
     "codegen/emit_complex.py": "machine code of each operation of the loop IR on complex numbers",
     "torch/dependence_rules.py": "operations of torch, by ATen's names, and what their results depend on",
     "masked/examples.py": "examples of the methods of masked tensors, which print missing elements",

@@ -32,6 +32,10 @@ from .vector import cast, fill, gather
 __all__ = ["reduce"]
 
 _OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
+_TRUTHS = {"any": "max", "all": "min"}
+"""What combines truths."""
+_PLACES = {"argmin": "<", "argmax": ">"}
+"""How an element compares with the one whose place is kept."""
 
 
 class Runs:
@@ -131,7 +135,7 @@ def _reduced(op: str, runs: Runs, dtype: Any, correction: float, ord: float, inn
             return runs.reduced(op, wide if dtype is None else scalar_name(dtype))
         case "any" | "all":
             truth = mapped("ne", [runs.values, Number(0, scalar)], "bool")
-            return runs.over(truth).reduced("max" if op == "any" else "min", "bool")
+            return runs.over(truth).reduced(_TRUTHS[op], "bool")
         case "mean":
             return cast(runs.mean(accumulation_type(scalar)), _own(scalar))
         case "var" | "std":
@@ -146,7 +150,7 @@ def _reduced(op: str, runs: Runs, dtype: Any, correction: float, ord: float, inn
         case "logsumexp":
             return _logsumexp(runs, _own(scalar))
         case "argmin" | "argmax":
-            return _first(runs, inner, "<" if op == "argmin" else ">")
+            return _first(runs, inner, _PLACES[op])
     raise refused(f"masked {op}", ())
 
 
@@ -204,7 +208,7 @@ def _named(op: str) -> None:
         return reduce(op, m, axis, keepdims, **known)
 
 
-for _name in (*_OPERATORS, "any", "all", "mean", "var", "std", "logsumexp", "argmin", "argmax"):
+for _name in (*_OPERATORS, *_TRUTHS, *_PLACES, "mean", "var", "std", "logsumexp"):
     _named(_name)
 
 
