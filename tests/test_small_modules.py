@@ -61,6 +61,14 @@ class Token:
     pass
 
 
+@frozen
+class Name:
+    text: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Name) and self.text.lower() == other.text.lower()
+
+
 def test_classes_of_fields_are_dataclasses() -> None:
     """What they do is what those of `dataclasses` do."""
     for make in (Point, PointOfTheLibrary):
@@ -99,6 +107,8 @@ def test_classes_of_fields_are_dataclasses() -> None:
         hash(counter)
     with pytest.raises(AttributeError):
         counter.m = 1
+    assert hash(Name("a")) == hash(("a",))  # as dataclasses have it, beside an __eq__ of one's own
+    assert Name("a") == Name("A")
     assert Token() != Token()
     assert len({Token(), Token()}) == 2
 

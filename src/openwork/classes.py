@@ -48,7 +48,7 @@ def define(cls: type[Any] | None = None, /, *, eq: bool = True, slots: bool = Tr
 
 
 def _made(cls: type[Any], is_frozen: bool, eq: bool, slots: bool) -> type[Any]:
-    own = set(vars(cls))
+    own = {name for name, value in vars(cls).items() if (name, value) != ("__hash__", None)}  # None comes with __eq__
     made = dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
     methods: dict[str, Any] = {"__init__": _first_init(made), "__repr__": _repr}
     if eq:
