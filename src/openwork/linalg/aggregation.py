@@ -18,7 +18,8 @@ from ..ops.products.matmul import matmul
 from ..storage.buffers import as_array, to_numpy
 from ..tensor.tensor import Tensor
 from .chebyshev import largest_eigenvalue
-from .kernels import kernel
+from .compiled import run
+from .kernels import AGGREGATE
 from .operands import dense
 from .preconditioner import Rows
 
@@ -94,8 +95,7 @@ def _aggregates(r: Rows, strong: Array) -> tuple[Array, int]:
     pos = ends[r.pos].astype(r.crd.dtype)
     group, joined = np.full((2, r.n), -1, r.crd.dtype)
     count = np.zeros(1, np.int64)
-    executable = kernel("aggregate", r.crd.dtype, r.scalar)
-    executable.run_sized(r.work, executable.pack([pos, crd, group, joined, count, r.n]))
+    run(AGGREGATE, r.work, [pos, crd, group, joined, count, r.n], I=crd)
     return joined, int(count[0])
 
 

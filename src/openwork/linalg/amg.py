@@ -20,7 +20,8 @@ from ..reals import real
 from ..tensor.tensor import Tensor
 from .aggregation import Transfer, nullspace_of, transfer
 from .chebyshev import chebyshev_steps, check_symmetry, largest_eigenvalue
-from .kernels import kernel
+from .compiled import run
+from .kernels import SWEEP, of_triangle
 from .operands import dense, square
 from .preconditioner import Preconditioner, Rows, compressed_rows, pivots, rows
 
@@ -171,11 +172,8 @@ class AMG(Preconditioner):
         r, m = level.rows, right.shape[1]
         for number in range(self._options.sweeps):
             if self._options.smoother == "gauss_seidel":
-                row_order = ("ROW", "s" if forward else "n - 1 - s")
-                executable = kernel("sweep", r.crd.dtype, r.scalar, m == 1, row_order)
-                executable.run_sized(
-                    r.work * m, executable.pack([r.pos, r.crd, r.values, level.inverse, right, x, r.n, m])
-                )
+                args = [r.pos, r.crd, r.values, level.inverse, right, x, r.n, m]
+                run(of_triangle(SWEEP, forward), r.work * m, args, m == 1, I=r.crd, T=r.scalar)
                 continue
             residual = right if forward and not number else right - dense(matmul(level.matrix, x))
             inverse = level.inverse[:, None]

@@ -8,11 +8,11 @@ import numpy as np
 
 import openwork as ow
 
-from ..codegen.pool import parallel
 from ..errors import DTypeError, ShapeError
-from ..storage.buffers import is_torch, scalar_of, to_numpy
+from ..storage.buffers import is_torch, to_numpy
 from ..tensor.tensor import Tensor
-from .direct_solver.graph import compiled, grouped, index_type, transposed
+from .compiled import compiled, parallel
+from .direct_solver.graph import grouped, transposed
 
 __all__ = ["AssemblyPlan", "Blocks", "assembly_plan", "expanded_coordinates", "row_numbers", "scalar_places"]
 
@@ -93,7 +93,7 @@ class Blocks(NamedTuple):
     def sums(self, values: Array, out: Array, width: int) -> None:
         """Write the sums of values, of `width` numbers each, over `out`: the same bits for any blocks."""
         text = _SUMS if len(self.source) else _SUMS_IN_ORDER
-        executable = compiled(text, index_type(self.place), ("T", scalar_of(values)))
+        executable = compiled(text, I=self.place, T=values)
         words = [values, self.source, self.place, self.begin, out, width]
         parallel(executable, executable.pack(words), range(len(self.begin)), (len(self.place) - AHEAD) * width)
         if len(self.without):

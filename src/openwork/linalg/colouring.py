@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .direct_solver.graph import Graph, adjacency, compiled, index_type, transposed
+from .compiled import compiled, run
+from .direct_solver.graph import Graph, adjacency, transposed
 
 __all__ = ["Colours", "colours", "star_colours", "symmetric_colours"]
 
@@ -246,7 +247,7 @@ def _columns(columns: Graph, rows: Graph, order: Array, skip: Array) -> tuple[Ar
         return colour, 0
     order = order.astype(kind)
     words = int(np.diff(rows.pos)[skip == 0].max(initial=0)) // 64 + 1
-    executable = compiled(_COLUMNS_BY_BITS, index_type(colour))
+    executable = compiled(_COLUMNS_BY_BITS, I=colour)
     while rows.n * words <= MOST_WORDS * len(rows.crd):
         taken = np.zeros(rows.n * words, np.int64)
         packed = executable.pack([*columns, order, skip, taken, colour, used, len(order), words])
@@ -255,11 +256,7 @@ def _columns(columns: Graph, rows: Graph, order: Array, skip: Array) -> tuple[Ar
             return colour, int(used[0])
         words *= 2
         colour[:] = -1
-    executable = compiled(_COLUMNS, index_type(colour))
-    executable.run_sized(
-        len(rows.crd) * 4,
-        executable.pack([*columns, *rows, order, skip, colour, used, len(order), columns.n]),
-    )
+    run(_COLUMNS, len(rows.crd) * 4, [*columns, *rows, order, skip, colour, used, len(order), columns.n], I=colour)
     return colour, int(used[0])
 
 
@@ -308,9 +305,8 @@ def _star(graph: Graph, alone: Array) -> tuple[Array, int]:
     _, _, twin = transposed(pos, crd, n)
     edge = np.minimum(np.arange(len(crd), dtype=kind), twin)
     colour, used = np.full(n, -1, kind), np.zeros(1, np.int64)
-    executable = compiled(_STAR, index_type(colour))
     order = np.flatnonzero(~alone).astype(kind)
     words = [pos, crd, edge, order, colour, used, len(order), n, len(crd)]
-    executable.run_sized(len(crd) * 8, executable.pack(words))
+    run(_STAR, len(crd) * 8, words, I=colour)
     colour[alone] = used[0] + np.arange(np.count_nonzero(alone))
     return colour, int(used[0]) + int(np.count_nonzero(alone))

@@ -13,8 +13,8 @@ import numpy as np
 from ..integers import integer
 from ..reals import real
 from ..tensor.tensor import Tensor
-from .kernels import kernel
-from .preconditioner import Preconditioner, Rows, pivots, run
+from .kernels import FILL_LEVELS, ILU0, LU_SOLVE, LU_SOLVE_TRANSPOSED, THRESHOLD_LU
+from .preconditioner import Preconditioner, Rows, pivots
 
 __all__ = ["IncompleteLU", "ilu0", "iluk", "ilut"]
 
@@ -77,16 +77,16 @@ class IncompleteLU(Preconditioner):
     def _eliminate(self, f: Rows) -> None:
         """Factors of the elements of a pattern, in place. Raises LinAlgError with the row of a pivot that is 0."""
         place = np.zeros(f.n, np.int64)
-        status = run("ilu0", f, 1, f.work * 8, f.pos, f.crd, f.values, f.diag, place, f.n) if f.n else 0
+        status = f.run(ILU0, f.work * 8, [f.pos, f.crd, f.values, f.diag, place, f.n]) if f.n else 0
         if status:
             raise np.linalg.LinAlgError(f"{self.operation}: pivot {status - 2} is 0\n  help: spilu(A) exchanges rows")
         self._factors = f
 
     def _solve(self, right: Array, trans: str) -> Array:
         r, k = self._factors, right.shape[1]
-        name = "lu_solve" if trans == "N" else "lu_solve_transposed"
         values = np.conj(r.values) if trans == "H" else r.values
-        run(name, r, k, r.work * k, r.pos, r.crd, values, r.diag, right, r.n, k)
+        text = LU_SOLVE if trans == "N" else LU_SOLVE_TRANSPOSED
+        r.run(text, r.work * k, [r.pos, r.crd, values, r.diag, right, r.n, k], k == 1)
         return right
 
 
@@ -105,9 +105,8 @@ class LevelLU(IncompleteLU):
         room, status = _ROOM * r.work, _OVERFLOW
         while status == _OVERFLOW:
             crd, level = np.empty((2, room), r.crd.dtype)
-            executable = kernel("fill_levels", r.crd.dtype, r.scalar)
             words = [r.pos, r.crd, pos, crd, level, diag, self.level, room, r.n]
-            status = executable.run_sized(room * 4, executable.pack(words), status=True) if r.n else 0
+            status = r.run(FILL_LEVELS, room * 4, words) if r.n else 0
             room *= 2
         crd = crd[: pos[-1]].copy()
         self._factors = Rows(pos.astype(crd.dtype), crd, np.empty(0), diag, r.scalar, r.like)
@@ -135,9 +134,8 @@ class ThresholdLU(IncompleteLU):
         crd, values = np.empty(0, r.crd.dtype), r.values
         while status == _OVERFLOW:
             crd, values = np.empty(room, r.crd.dtype), np.empty(room, r.values.dtype)
-            executable = kernel("threshold_lu", r.crd.dtype, r.scalar)
             words = [r.pos, r.crd, r.values, pos, crd, values, diag, self.drop_tol, self.fill, room, r.n]
-            status = executable.run_sized(room * 8, executable.pack(words), status=True) if r.n else 0
+            status = r.run(THRESHOLD_LU, room * 8, words) if r.n else 0
             room = min(2 * room, most)
         if status:
             raise np.linalg.LinAlgError(f"ilut: pivot {status - 2} is 0\n  help: spilu(A) exchanges rows")

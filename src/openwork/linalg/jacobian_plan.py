@@ -19,7 +19,8 @@ from ..format.format import Format
 from ..reals import real
 from ..tensor.tensor import Tensor
 from .colouring import Colours, colours, symmetric_colours
-from .direct_solver.graph import Graph, compiled, index_type
+from .compiled import run
+from .direct_solver.graph import Graph
 from .direct_solver.ordering import structure
 from .operands import matrix
 
@@ -127,8 +128,7 @@ def hessian_plan(pattern: Any, *, format: str | Format = "csr") -> JacobianPlan:
     rows = structure(ow.logical_or(true, true.T))
     colour, used = symmetric_colours(rows)
     row, of = np.empty_like(rows.crd), np.empty_like(rows.crd)
-    executable = compiled(_STAR_PLACES, index_type(rows.crd))
-    executable.run_sized(len(row) * 3, executable.pack([*rows, colour, row, of, n]))
+    run(_STAR_PLACES, len(row) * 3, [*rows, colour, row, of, n], I=rows.crd)
     places = of.astype(np.int64) * n + row
     found = Colours(colour, np.full(n, -1, colour.dtype), used, 0)
     return JacobianPlan(*_stored(t.shape, rows, places, found, format), found, True)

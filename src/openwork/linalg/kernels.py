@@ -1,23 +1,19 @@
 """Kernels over compressed rows as loop IR: incomplete factors, sweeps, aggregates and the levels of substitution.
 
-I is the type of indices, T that of elements, R that of their absolute values. Rows are sorted and have no duplicates;
-`diag[i]` is the position of element (i, i). A status of i + 2 says that row i has no pivot to divide by.
+Types are named as `compiled` says. Rows are sorted and have no duplicates; `diag[i]` the position of element
+(i, i). A status of i + 2 says that row i has no pivot to divide by.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from functools import cache
 
-import numpy as np
+__all__ = [
+    "AGGREGATE", "FILL_LEVELS", "IC0", "IC_SOLVE", "ILU0", "LEVELS_OF_ROWS", "LU_SOLVE", "LU_SOLVE_TRANSPOSED", "ROW",
+    "SSOR_SWEEPS", "SUBSTITUTE", "SWEEP", "THRESHOLD_LU", "of_triangle",
+]  # fmt: skip
 
-from ..codegen import cache as kernels
-from ..codegen.plan_cache import planned
-from ..storage.buffers import scalar_of
-
-__all__ = ["ROW", "kernel", "of_one_side"]
-
-_ILU0 = """
+ILU0 = """
 def ilu0(pos: I[const], crd: I[const], A: T[mut], diag: I[const], place: i64[mut], n: i64):
     for i in range(0, n):
         d = i64(diag[i])
@@ -37,7 +33,7 @@ def ilu0(pos: I[const], crd: I[const], A: T[mut], diag: I[const], place: i64[mut
             place[i64(crd[p])] = 0
 """
 
-_LU_SOLVE = """
+LU_SOLVE = """
 def lu_solve(pos: I[const], crd: I[const], A: T[const], diag: I[const], x: T[mut], n: i64, m: i64):
     for i in range(0, n):
         for p in range(i64(pos[i]), i64(diag[i])):
@@ -57,7 +53,7 @@ def lu_solve(pos: I[const], crd: I[const], A: T[const], diag: I[const], x: T[mut
             x[i * m + c] = x[i * m + c] / A[d]
 """
 
-_LU_SOLVE_TRANSPOSED = """
+LU_SOLVE_TRANSPOSED = """
 def lu_solve_transposed(pos: I[const], crd: I[const], A: T[const], diag: I[const], x: T[mut], n: i64, m: i64):
     for i in range(0, n):
         d = i64(diag[i])
@@ -77,7 +73,7 @@ def lu_solve_transposed(pos: I[const], crd: I[const], A: T[const], diag: I[const
                 x[j * m + c] = x[j * m + c] - a * x[i * m + c]
 """
 
-_FILL_LEVELS = """
+FILL_LEVELS = """
 def fill_levels(pos: I[const], crd: I[const], fpos: i64[mut], fcrd: I[mut], flevel: I[mut], diag: I[mut],
                 most: i64, room: i64, n: i64):
     # the columns of a row are a list in order, which begins and ends at n
@@ -135,7 +131,7 @@ def fill_levels(pos: I[const], crd: I[const], fpos: i64[mut], fcrd: I[mut], flev
         fpos[i + 1] = stored
 """
 
-_THRESHOLD_LU = """
+THRESHOLD_LU = """
 def threshold_lu(pos: I[const], crd: I[const], A: T[const], fpos: i64[mut], fcrd: I[mut], F: T[mut], diag: I[mut],
                  tolerance: R, fill: i64, room: i64, n: i64):
     next: i64[n + 1] = empty
@@ -254,7 +250,7 @@ def threshold_lu(pos: I[const], crd: I[const], A: T[const], fpos: i64[mut], fcrd
         fpos[i + 1] = stored
 """
 
-_IC0 = """
+IC0 = """
 def ic0(pos: I[const], crd: I[const], L: T[mut], n: i64):
     for i in range(0, n):
         for p in range(i64(pos[i]), i64(pos[i + 1])):
@@ -283,7 +279,7 @@ def ic0(pos: I[const], crd: I[const], L: T[mut], n: i64):
                     return i + 2
 """
 
-_IC_SOLVE = """
+IC_SOLVE = """
 def ic_solve(pos: I[const], crd: I[const], L: T[const], x: T[mut], n: i64, m: i64):
     for i in range(0, n):
         d = i64(pos[i + 1]) - 1
@@ -306,7 +302,7 @@ def ic_solve(pos: I[const], crd: I[const], L: T[const], x: T[mut], n: i64, m: i6
                 x[j * m + c] = x[j * m + c] - a * x[i * m + c]
 """
 
-_SSOR = """
+SSOR_SWEEPS = """
 def ssor(pos: I[const], crd: I[const], A: T[const], diag: I[const], x: T[mut], omega: R, n: i64, m: i64):
     w = T(omega)
     v = T(R(2.0) - omega)
@@ -333,7 +329,7 @@ def ssor(pos: I[const], crd: I[const], A: T[const], diag: I[const], x: T[mut], o
             x[i * m + c] = x[i * m + c] * w / A[d]
 """
 
-_SWEEP = """
+SWEEP = """
 def sweep(pos: I[const], crd: I[const], A: T[const], inverse: T[const], b: T[const], x: T[mut], n: i64, m: i64):
     for s in range(0, n):
         i = ROW
@@ -344,7 +340,7 @@ def sweep(pos: I[const], crd: I[const], A: T[const], inverse: T[const], b: T[con
             x[i * m + c] = x[i * m + c] + r * inverse[i]
 """
 
-_AGGREGATE = """
+AGGREGATE = """
 def aggregate(pos: I[const], crd: I[const], group: I[mut], joined: I[mut], count: i64[mut], n: i64):
     made: i64 = 0
     for i in range(0, n):
@@ -375,7 +371,7 @@ def aggregate(pos: I[const], crd: I[const], group: I[mut], joined: I[mut], count
     count[0] = made
 """
 
-_LEVELS_OF_ROWS = """
+LEVELS_OF_ROWS = """
 def levels_of_rows(pos: I[const], crd: I[const], level: i64[mut], n: i64):
     for s in range(0, n):
         i = ROW
@@ -403,34 +399,20 @@ ROW = """
 """
 """Substitution into row i of a triangular matrix, of m right sides."""
 
-_SUBSTITUTE = f"""
+SUBSTITUTE = f"""
 def substitute(lo: i64, hi: i64, order: i64[const], pos: I[const], crd: I[const], A: S[const], x: T[mut],
                bad: i64[mut], m: i64):
     for s in range(lo, hi):
         i = order[s]{ROW.replace("SINGULAR", "bad[0] = i + 1")}"""
 
-_TEXTS = {
-    "ilu0": _ILU0, "lu_solve": _LU_SOLVE, "lu_solve_transposed": _LU_SOLVE_TRANSPOSED, "ic0": _IC0,
-    "fill_levels": _FILL_LEVELS, "threshold_lu": _THRESHOLD_LU,
-    "ic_solve": _IC_SOLVE, "ssor": _SSOR, "sweep": _SWEEP, "aggregate": _AGGREGATE, "levels_of_rows": _LEVELS_OF_ROWS,
-    "substitute": _SUBSTITUTE,
-}  # fmt: skip
-_REALS = {"c64": "f32", "c128": "f64"}
 
-
-def of_one_side(text: str) -> str:
-    """The text of a kernel of m right sides where m is 1: no loop over them."""
-    return text.replace(" * m + c]", "]").replace("for c in range(0, m):", "if True:")
-
-
-@planned("kernels of solvers")
-def kernel(name: str, index: np.dtype[Any], scalar: str, one: bool = False, *words: tuple[str, str]) -> Any:
-    """The compiled kernel of a name for these types; `words` are substitutions in its text, `one` where m is 1."""
-    text, index_type = _TEXTS[name], scalar_of(np.empty(0, index))
-    if one:
-        text = of_one_side(text)
-    conjugate = ("conj", "real") if scalar in _REALS else ("", "")
-    text = re.sub(r"SQUARE\((\w+(?:\[\w+\])?)\)", r"REAL(\1 * CONJ(\1))", text)
-    for old, new in (("CONJ", conjugate[0]), ("REAL", conjugate[1]), *words):
-        text = text.replace(old, new)
-    return kernels.of_text(text, I=index_type, T=scalar, R=_REALS.get(scalar, scalar))
+@cache
+def of_triangle(text: str, lower: bool, unit: bool = False) -> str:
+    """A text for a lower or upper triangle, whose diagonal is taken as ones where `unit`."""
+    words = {
+        "ROW": "s" if lower else "n - 1 - s", "BEFORE": "<" if lower else ">", "START": "1.0" if unit else "0.0",
+        "DIAGONAL": "pass" if unit else "if j == i:\n                d += T(A[p])",
+    }  # fmt: skip
+    for word, new in words.items():
+        text = text.replace(word, new)
+    return text

@@ -14,13 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import openwork as ow
+
 from .. import tuning
 from ..classes import define
-from ..codegen import pool
-from ..storage.buffers import scalar_of, to_numpy
+from ..storage.buffers import to_numpy
 from ..storage.structure import keep
 from ..tensor.tensor import Tensor
-from .kernels import kernel
+from .compiled import compiled, parallel, run
+from .kernels import LEVELS_OF_ROWS, SUBSTITUTE, of_triangle
 
 __all__ = ["Schedule", "Trial", "level_of_rows", "substitute", "trial_of"]
 
@@ -47,13 +49,8 @@ def level_of_rows(pos: Array, crd: Array, lower: bool) -> Array:
     """The level of each row of the lower or upper triangle of compressed rows."""
     n = len(pos) - 1
     level = np.zeros(n, np.int64)
-    executable = kernel("levels_of_rows", crd.dtype, "f64", False, *_directions(lower, n))
-    executable.run_sized(len(crd), executable.pack([pos, crd, level, n]))
+    run(of_triangle(LEVELS_OF_ROWS, lower), len(crd), [pos, crd, level, n], I=crd)
     return level
-
-
-def _directions(lower: bool, n: int) -> tuple[tuple[str, str], ...]:
-    return (("ROW", "s" if lower else "n - 1 - s"), ("BEFORE", "<" if lower else ">"))
 
 
 @define
@@ -70,7 +67,7 @@ class Trial:
     def levels(self, t: Tensor, kind: str, lower: bool, m: int) -> Schedule | None:
         """The schedule where this call is to run by level sets, else None."""
         if self.calls == 2:
-            self.schedule = _schedule(t, kind, lower, m, pool.get_num_threads())
+            self.schedule = _schedule(t, kind, lower, m, ow.get_num_threads())
             self.calls = 2 if self.schedule is not None else 5
         elif self.calls == 4 and self.seconds[1] > self.seconds[0]:
             self.schedule = None
@@ -86,7 +83,7 @@ class Trial:
 
 def trial_of(t: Tensor, lower: bool, m: int) -> Trial | None:
     """The Trial of a structure and `m` right sides; None where there is too little work for threads."""
-    threads = pool.get_num_threads()
+    threads = ow.get_num_threads()
     crd = t.crd(1)
     if threads < 2 or crd is None or len(crd) * m < 2 * WIDE:
         return None
@@ -142,14 +139,9 @@ def substitute(levels: Schedule, values: Array, x: Array, scalar: str, lower: bo
         values = values[levels.place]
     m = x.shape[1]
     zero_pivot = np.full(1, 0, np.int64)
-    substitutions = (
-        ("BEFORE", "<" if lower else ">"), ("START", "1.0" if unit else "0.0"),
-        ("DIAGONAL", "pass" if unit else "if j == i:\n                d += T(A[p])"),
-        ("S[const]", f"{scalar_of(values)}[const]"),
-    )  # fmt: skip
-    executable = kernel("substitute", levels.crd.dtype, scalar, m == 1, *substitutions)
+    executable = compiled(of_triangle(SUBSTITUTE, lower, unit), one=m == 1, I=levels.crd, S=values, T=scalar)
     packed = executable.pack([levels.order, levels.pos, levels.crd, values, x, zero_pivot, m])
     with np.errstate(all="ignore"):
         for cut in levels.cuts:
-            pool.parallel(executable, packed, cut, 0)
+            parallel(executable, packed, cut, 0)
     return not zero_pivot[0]

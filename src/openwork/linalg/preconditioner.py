@@ -15,11 +15,11 @@ from ..interop.layouts import sparse_csr_tensor
 from ..storage.buffers import as_array
 from ..storage.recorded import refuse_recorded
 from ..tensor.tensor import Tensor
+from .compiled import run
 from .inverse import InverseOperator
-from .kernels import kernel
 from .operands import same_structure, scipy_matrix, solve_scalar, square
 
-__all__ = ["Preconditioner", "Rows", "compressed_rows", "finite", "pivots", "rows", "run"]
+__all__ = ["Preconditioner", "Rows", "compressed_rows", "finite", "pivots", "rows"]
 
 Array = np.ndarray[Any, Any]
 P = TypeVar("P", bound="Preconditioner")
@@ -50,6 +50,10 @@ class Rows(NamedTuple):
     def row(self) -> Array:
         """The row of each element."""
         return np.repeat(np.arange(self.n, dtype=self.crd.dtype), np.diff(self.pos))
+
+    def run(self, text: str, work: int, args: list[Any], one: bool = False) -> int:
+        """Run a kernel for types of these rows, see `compiled.run`; its status."""
+        return run(text, work, args, one=one, status=True, I=self.crd, T=self.scalar)
 
     def diagonal(self) -> Array:
         """The elements (i, i), 0 where none is stored."""
@@ -111,13 +115,6 @@ def pivots(r: Rows, operation: str, definite: bool) -> Array:
                else "another number than 0\n  help: spilu(A) exchanges rows")
         )  # fmt: skip
     return diagonal
-
-
-def run(name: str, r: Rows, k: int, work: int, *args: Any) -> int:
-    """Run a kernel over rows for k right sides; its status."""
-    executable = kernel(name, r.crd.dtype, r.scalar, k == 1)
-    status: int = executable.run_sized(work, executable.pack(args), status=True)
-    return status
 
 
 class Preconditioner(InverseOperator):

@@ -9,7 +9,8 @@ import numpy as np
 from ..reals import real
 from ..tensor.tensor import Tensor
 from .chebyshev import check_symmetry
-from .preconditioner import Preconditioner, Rows, pivots, run
+from .kernels import IC0, IC_SOLVE, SSOR_SWEEPS
+from .preconditioner import Preconditioner, Rows, pivots
 
 __all__ = ["SSOR", "IncompleteCholesky", "Jacobi", "ic0", "jacobi", "ssor"]
 
@@ -52,7 +53,7 @@ class SSOR(Preconditioner):
             if self._transposed is None:
                 self._transposed = SSOR(r.tensor(r.pos, r.crd, r.values).detach().T, self.omega)
             return self._transposed._solve(right, "N")
-        run("ssor", r, k, r.work * k, r.pos, r.crd, r.values, r.diag, right, self.omega, r.n, k)
+        r.run(SSOR_SWEEPS, r.work * k, [r.pos, r.crd, r.values, r.diag, right, self.omega, r.n, k], k == 1)
         return right
 
 
@@ -88,7 +89,7 @@ class IncompleteCholesky(Preconditioner):
         part = self._factor._replace(values=r.values[self._lower], like=r.like)
         ends = part.pos[1:] - 1
         part.values[ends] = part.values[ends] * (1 + self.shift)
-        status = run("ic0", part, 1, part.work * 8, part.pos, part.crd, part.values, r.n) if r.n else 0
+        status = part.run(IC0, part.work * 8, [part.pos, part.crd, part.values, r.n]) if r.n else 0
         if status:
             check_symmetry(r, "ic0")  # whose remedies are others
             raise np.linalg.LinAlgError(
@@ -102,7 +103,7 @@ class IncompleteCholesky(Preconditioner):
         if trans == "T" and self._factor.values.dtype.kind == "c":
             return np.conjugate(self._solve(np.conj(right), "N"))
         r, k = self._factor, right.shape[1]
-        run("ic_solve", r, k, 2 * r.work * k, r.pos, r.crd, r.values, right, r.n, k)
+        r.run(IC_SOLVE, 2 * r.work * k, [r.pos, r.crd, r.values, right, r.n, k], k == 1)
         return right
 
 

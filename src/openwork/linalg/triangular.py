@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import cache as kernels
-from ..codegen.executable import Executable
-from ..codegen.plan_cache import planned
 from ..ops.elementwise.functions import conj
 from ..runtime.gradient_hook import differentiable
 from ..runtime.layouts import layout_of
-from ..storage.buffers import numpy_dtype, scalar_of, to_numpy
+from ..storage.buffers import to_numpy
 from ..tensor.tensor import Tensor
+from .compiled import numpy_dtype, run
 from .inverse import check_transposition
-from .kernels import ROW, of_one_side
+from .kernels import ROW, of_triangle
 from .level_sets import substitute, trial_of
 from .operands import check_rows, right_side, square, value_buffers
 from .stacked import solve_stack
@@ -28,7 +26,6 @@ def solve_KIND(pos: P[const], crd: C[const], A: S[const], x: T[mut], n: i64, m: 
     for s in range(0, n):
         i = ROW
 """
-_CSR = ROW.replace("SINGULAR", "return i + 2")
 _CSC = """
         d: T = START
         for p in range(pos[i], pos[i + 1]):
@@ -45,22 +42,10 @@ _CSC = """
                 for c in range(0, m):
                     x[j * m + c] = x[j * m + c] - a * x[i * m + c]
 """
-_SUM = "if j == i:\n                d += T(A[p])"
-
-
-@planned("kernels of triangular systems")
-def _kernel(kind: str, lower: bool, unit: bool, one: bool, types: tuple[str, str, str, str]) -> Executable:
-    text = _HEAD + (_CSR if kind == "csr" else _CSC)
-    words = {
-        "KIND": kind, "ROW": "s" if lower else "n - 1 - s", "BEFORE": "<" if lower else ">",
-        "START": "1.0" if unit else "0.0", "DIAGONAL": "pass" if unit else _SUM,
-    }  # fmt: skip
-    if one:
-        text = of_one_side(text)
-    for old, new in words.items():
-        text = text.replace(old, new)
-    p, c, s, t = types
-    return kernels.of_text(text, P=p, C=c, S=s, T=t)
+_TEXTS = {
+    "csr": _HEAD.replace("KIND", "csr") + ROW.replace("SINGULAR", "return i + 2"),
+    "csc": _HEAD.replace("KIND", "csc") + _CSC,
+}
 
 
 @differentiable(lambda a, b: value_buffers(a, b))
@@ -154,11 +139,9 @@ def _substitute_rows(
     """Substitution in place in the order of the rows."""
     n, m = x.shape
     pos, crd, values = (to_numpy(x) for x in (t.pos(1), t.crd(1), t.values))
-    types = (scalar_of(pos), scalar_of(crd), scalar_of(values), scalar)
-    executable = _kernel(kind, lower, unit, m == 1, types)
-    words = executable.pack([pos, crd, values, x, n, m])
-    status = executable.run_sized(len(crd) * m, words, status=True) if x.size else 0
-    if status:
+    text, args = of_triangle(_TEXTS[kind], lower, unit), [pos, crd, values, x, n, m]
+    work = len(crd) * m
+    if x.size and (status := run(text, work, args, m == 1, status=True, P=pos, C=crd, S=values, T=scalar)):
         raise np.linalg.LinAlgError(
             f"solve_triangular: element ({status - 2}, {status - 2}) of the diagonal is 0: the matrix is singular"
             "\n  help: unit_diagonal=True takes the diagonal as ones"

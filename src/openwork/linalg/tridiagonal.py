@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import cache as kernels
-from ..codegen import pool
-from ..codegen.executable import Executable
-from ..codegen.plan_cache import planned
+import openwork as ow
+
 from ..errors import ShapeError, UnsupportedError
 from ..format import format as parse_format
 from ..integers import common_shape
-from ..storage.buffers import cast, numpy_dtype, to_numpy
+from ..storage.buffers import cast, to_numpy
 from ..tensor.tensor import Tensor
-from .kernels import of_one_side
+from .compiled import compiled, numpy_dtype, parallel
 from .operands import check_rows, right_side, solve_scalar, square
 
 __all__ = ["is_tridiagonal", "solve_tridiagonal"]
@@ -68,12 +66,6 @@ def tridiagonal(lo: i64, hi: i64, low: T[mut], mid: T[mut], up: T[mut], x: T[mut
                     v = v - low[r] * x[(r + 2) * m + c]
                 x[r * m + c] = v / mid[r]
 """
-
-
-@planned("kernels of tridiagonal systems")
-def _kernel(scalar: str, one: bool) -> Executable:
-    text = of_one_side(_TEXT) if one else _TEXT
-    return kernels.of_text(text, T=scalar)
 
 
 def _diagonal_format(ndim: int) -> Any:
@@ -135,10 +127,10 @@ def solve_tridiagonal(a: Any, b: Any, /) -> Any:
     x = np.array(np.broadcast_to(sides, (*batch, n, k)), numpy_dtype(scalar), order="C")
     info = np.zeros(int(np.prod(batch)), np.int64)
     if x.size:
-        executable = _kernel(scalar, k == 1)
-        parts = min(pool.get_num_threads(), len(info)) if x.size > 1 << 14 else 1
+        executable = compiled(_TEXT, one=k == 1, T=scalar)
+        parts = min(ow.get_num_threads(), len(info)) if x.size > 1 << 14 else 1
         bounds = [len(info) * p // parts for p in range(parts + 1)]
-        pool.parallel(executable, executable.pack([low, mid, up, x, info, n, k]), bounds, x.size)
+        parallel(executable, executable.pack([low, mid, up, x, info, n, k]), bounds, x.size)
     singular = np.flatnonzero(info)
     if len(singular):
         where = f"matrix {singular[0]} of the stack {batch}: " if batch else ""

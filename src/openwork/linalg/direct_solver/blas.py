@@ -7,13 +7,16 @@ SciPy exports the routines that it is built with as C functions of pointers: the
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from itertools import product
+from typing import Any
 
-__all__ = ["address", "char", "one_thread"]
+from ..compiled import REALS, Executable, compiled
+
+__all__ = ["blas_kernel", "one_thread"]
 
 _LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 _REAL_NAMES = {"herk": "syrk", "hetrf": "sytrf", "unmqr": "ormqr", "unm2r": "orm2r"}
@@ -33,9 +36,30 @@ def address(routine: str, scalar: str) -> int:
     raise KeyError(name)
 
 
-def char(letter: str) -> str:
+def _char(letter: str) -> str:
     """A character as an argument of a call in a kernel's text."""
     return f"i8({ord(letter)})"
+
+
+_CHARACTERS = {
+    "LOWER": _char("L"), "UPPER": _char("U"), "RIGHT": _char("R"), "LEFT": _char("L"), "PLAIN": _char("N"),
+    "NONUNIT": _char("N"), "UNIT": _char("U"), "TRANSPOSED": _char("T"), "CONVERT": _char("C"), "FORWARD": _char("F"),
+    "COLUMNWISE": _char("C"),
+}  # fmt: skip
+
+
+def blas_kernel(
+    text: str, parts: Mapping[str, str], words: Mapping[str, str], routines: Sequence[str], scalar: str, **types: Any
+) -> tuple[Executable, list[int]]:
+    """The kernel of a text that calls routines, for elements of a type, and the addresses that are its last arguments.
+
+    ADDRESSES are parameters for these, ADJOINT and the words of `_CHARACTERS` arguments of the routines; for the rest
+    see `compiled`.
+    """
+    addresses = ", ".join(f"{name}: i64" for name in routines)
+    adjoint = _char("C" if scalar in REALS else "T")
+    words = {**words, "ADDRESSES": addresses, "ADJOINT": adjoint, **_CHARACTERS}
+    return compiled(text, parts, words, T=scalar, **types), [address(name, scalar) for name in routines]
 
 
 def _pointer(capsule: object) -> int:

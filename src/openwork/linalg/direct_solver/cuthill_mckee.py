@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .graph import Graph, compiled, index_type
+from ..compiled import run
+from .graph import Graph
 
 __all__ = ["reverse_cuthill_mckee"]
 
@@ -94,6 +95,5 @@ def reverse_cuthill_mckee(graph: Graph) -> np.ndarray[Any, Any]:
     n = graph.n
     order = np.empty(n, graph.crd.dtype)
     starts = np.argsort(np.diff(graph.pos), kind="stable").astype(order.dtype)
-    executable = compiled(_TEXT, index_type(order))
-    executable.run_sized(len(graph.crd) * 4, executable.pack([graph.pos, graph.crd, starts, order, n]))
+    run(_TEXT, len(graph.crd) * 4, [graph.pos, graph.crd, starts, order, n], I=order)
     return order

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .graph import Graph, compiled, index_type
+from ..compiled import run
+from .graph import Graph
 
 __all__ = ["column_counts", "elimination_tree", "permuted", "postorder"]
 
@@ -133,17 +134,15 @@ def permuted(graph: Graph, order: Array) -> Graph:
     """The graph whose vertex k is vertex order[k]; neighbours are not sorted."""
     kind = graph.crd.dtype
     rank, pos, crd = np.empty(graph.n, kind), np.zeros(graph.n + 1, kind), np.empty_like(graph.crd)
-    executable = compiled(_PERMUTE, index_type(crd))
     words = [graph.pos, graph.crd, order, rank, pos, crd, graph.n]
-    executable.run_sized(len(crd), executable.pack(words))
+    run(_PERMUTE, len(crd), words, I=crd)
     return Graph(pos, crd)
 
 
 def elimination_tree(graph: Graph) -> Array:
     """The parent of each vertex, -1 for a root: the least row below the diagonal of its column of the factor."""
     parent = np.empty(graph.n, graph.crd.dtype)
-    executable = compiled(_TREE, index_type(parent))
-    executable.run_sized(len(graph.crd), executable.pack([graph.pos, graph.crd, parent, graph.n]))
+    run(_TREE, len(graph.crd), [graph.pos, graph.crd, parent, graph.n], I=parent)
     return parent
 
 
@@ -152,14 +151,12 @@ def postorder(parent: Array, rank: Array | None = None) -> Array:
     n = len(parent)
     order = np.empty(n, parent.dtype)
     rank = np.arange(n, dtype=parent.dtype) if rank is None else rank.astype(parent.dtype, copy=False)
-    executable = compiled(_POSTORDER, index_type(order))
-    executable.run_sized(n, executable.pack([parent, rank, order, n]))
+    run(_POSTORDER, n, [parent, rank, order, n], I=order)
     return order
 
 
 def column_counts(graph: Graph, parent: Array) -> Array:
     """The elements of each column of the factor, the diagonal's included; the graph is in a postorder of its tree."""
     count = np.empty(graph.n, graph.crd.dtype)
-    executable = compiled(_COUNTS, index_type(count))
-    executable.run_sized(len(graph.crd), executable.pack([graph.pos, graph.crd, parent, count, graph.n]))
+    run(_COUNTS, len(graph.crd), [graph.pos, graph.crd, parent, count, graph.n], I=count)
     return count

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen import pool
+import openwork as ow
+
 from ...progress import Step
-from ...storage.buffers import numpy_dtype, scalar_of
+from ..compiled import numpy_dtype, parallel, parallel_private, scalar_of
 from .blas import one_thread
-from .fronts import REALS, STRIP, FrontKernels, front_kernels
+from .fronts import STRIP, FrontKernels, front_kernels
 from .layout import Layout, pivoted, static
 from .substitution import substitution_kernel
 from .symbolic import Entries, Plan, Symbolic
@@ -60,7 +61,7 @@ class Factors:
 
     def factor(self, values: Array, tiny: float = 0.0, step: Step | None = None) -> None:
         """The numeric phase; `tiny` is the size of pivots that are none. `step` is told of operations."""
-        plan = self.symbolic.plan(pool.get_num_threads())
+        plan = self.symbolic.plan(ow.get_num_threads())
         kernels = front_kernels(self.kind, scalar_of(self.symbolic.order), self.scalar, scalar_of(values))
         while not self._factored(values, tiny, plan, kernels, step):
             self.room *= MORE
@@ -74,7 +75,7 @@ class Factors:
         whole = kernels.phases["whole"]
         packed = whole.pack([*words, few, *kernels.routines])
         with one_thread():
-            pool.parallel_private(whole, [packed] * len(plan.subtrees), plan.subtrees)
+            parallel_private(whole, [packed] * len(plan.subtrees), plan.subtrees)
             told = self._told(plan, step)
             w, state = np.empty(words[-1], self.dtype), np.zeros(8, np.int64)
             shared: list[int] = []
@@ -198,7 +199,7 @@ class Factors:
     def solve(self, right: Array, trans: str = "N") -> Array:
         """Solutions of right sides (n,) or, by columns, (n, c), in the pivots' order; in place."""
         symmetric = self.kind != "lu"
-        conjugated = self.scalar in REALS and trans == ("T" if symmetric else "H")
+        conjugated = self.dtype.kind == "c" and trans == ("T" if symmetric else "H")
         if conjugated:
             np.conjugate(right, out=right)
         for step in _SUBSTITUTIONS[self.kind, "N" if symmetric or trans == "N" else "T"]:
@@ -214,7 +215,7 @@ class Factors:
         if step == "blocks":
             words = [s.first, s.panel_at, s.row_pos, self.values, x.reshape(-1, order="F"), n, c, count]
         else:
-            adjoint = {"H": "C" if self.scalar in REALS else "T"}
+            adjoint = {"H": "C" if self.dtype.kind == "c" else "T"}
             letters = [ord(adjoint.get(w, w)) for w in (uplo, op, diag, below)]
             side_at = s.side_at if second else s.panel_at + s.width
             words = [
@@ -254,7 +255,7 @@ class Factors:
 def factor_side_by_side(many: Sequence[Factors], values: Sequence[Array], tiny: Sequence[float]) -> None:
     """The numeric phases of matrices of one structure and kind, each by one thread, those of all threads at once."""
     symbolic, kind = many[0].symbolic, many[0].kind
-    plan, threads = symbolic.plan(1), pool.get_num_threads()
+    plan, threads = symbolic.plan(1), ow.get_num_threads()
     kernels = front_kernels(kind, scalar_of(symbolic.order), many[0].scalar, scalar_of(values[0]))
     whole, (few, _) = kernels.phases["whole"], PIVOTS[kind]
     at_once = max(threads, STACKS // max(plan.work * many[0].dtype.itemsize, 1))
@@ -265,7 +266,7 @@ def factor_side_by_side(many: Sequence[Factors], values: Sequence[Array], tiny: 
         packed = [whole.pack([*words, few, *kernels.routines]) for words, _, _ in begun]
         with one_thread():
             for lo, hi in plan.subtrees:
-                pool.parallel_private(whole, packed, [(lo, hi)] * len(now))
+                parallel_private(whole, packed, [(lo, hi)] * len(now))
         for k, (_, full, names) in zip(now, begun, strict=True):
             if not many[k]._placed(full, names):
                 many[k].room *= MORE
@@ -274,4 +275,4 @@ def factor_side_by_side(many: Sequence[Factors], values: Sequence[Array], tiny: 
 
 def _strips(executable: Any, words: list[int], extent: int) -> None:
     if extent > 0:
-        pool.parallel(executable, words, range((extent + STRIP - 1) // STRIP + 1))
+        parallel(executable, words, range((extent + STRIP - 1) // STRIP + 1))

@@ -24,14 +24,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...ir.text import inlined
-from .blas import address, char
-from .graph import compiled
+from .blas import blas_kernel
 from .pivoting import PIVOTING, ROUTINES
 
-__all__ = ["CHARACTERS", "PHASES", "REALS", "STRIP", "FrontKernels", "front_kernels"]
+__all__ = ["PHASES", "STRIP", "FrontKernels", "front_kernels"]
 
-REALS = {"c64": "f32", "c128": "f64"}
 STRIP = 96
 """Columns, or rows, that a thread takes at a time."""
 PHASES = ("whole", "begin", "block", "below", "trailing", "finish", "update", "close")
@@ -303,11 +300,6 @@ def close(PARAMETERS, state: i64[mut], w: T[mut], ADDRESSES):
     "whole": _WHOLE,
 }
 
-CHARACTERS = {
-    "LOWER": char("L"), "UPPER": char("U"), "RIGHT": char("R"), "LEFT": char("L"), "PLAIN": char("N"),
-    "NONUNIT": char("N"), "UNIT": char("U"), "TRANSPOSED": char("T"), "CONVERT": char("C"),
-}  # fmt: skip
-
 
 class FrontKernels(NamedTuple):
     """The kernels of a kind of factors by phase, and the addresses of the routines that are their last parameters."""
@@ -321,7 +313,7 @@ def front_kernels(kind: str, index: str, scalar: str, stored: str) -> FrontKerne
 
     scalar : the type of the factors; stored : that of the matrix's values
     """
-    is_complex, two = scalar in REALS, kind == "lu"
+    two = kind == "lu"
     names = {"cholesky": "pass", "ldl": _NAMES.replace("NAME[", "row_name["),
              "lu": _NAMES.replace("NAME[", "row_name[") + _NAMES.replace("NAME[", "col_name[")
              .replace("shift", "aside").replace("older", "former")}  # fmt: skip
@@ -332,20 +324,12 @@ def front_kernels(kind: str, index: str, scalar: str, stored: str) -> FrontKerne
         "ABOVE": _ABOVE if two else "pass", "COMPACT": _COMPACT if two else "pass", **PIVOTING[kind]["parts"],
     }  # fmt: skip
     words = {
-        **CHARACTERS, "ADJOINT": char("C" if is_complex else "T"), "CONJ": "conj" if is_complex else "",
-        "REAL": "real" if is_complex else "", "LEAST": "0" if two else "t", "FIRST": "0" if two else "t",
+        "PARAMETERS": _PARAMETERS, "LEAST": "0" if two else "t", "FIRST": "0" if two else "t",
         "BEGIN": "d + i64(inside[g])" if two else "t", "ROOM": "(m * k + r * k)" if two else "m * k",
         "U_ROWS": "mu" if two else "0", "STRIP": str(STRIP),
+        **({"m * k > scratch": "scratch < 0"} if kind == "cholesky" else {}),
     }  # fmt: skip
-    types = (("I", index), ("T", scalar), ("S", stored), ("R", REALS.get(scalar, scalar)))
-    routines = ROUTINES[kind]
-    addresses = ", ".join(f"{name}: i64" for name in routines)
-    out = {}
-    for phase in PHASES:
-        text = inlined(_PARTS[phase], pieces).replace("PARAMETERS", _PARAMETERS).replace("ADDRESSES", addresses)
-        for word, new in words.items():
-            text = text.replace(word, new)
-        if kind == "cholesky":
-            text = text.replace("m * k > scratch", "scratch < 0")
-        out[phase] = compiled(text, *types)
-    return FrontKernels(out, [address(name, scalar) for name in routines])
+    found = {
+        phase: blas_kernel(_PARTS[phase], pieces, words, ROUTINES[kind], scalar, I=index, S=stored) for phase in PHASES
+    }
+    return FrontKernels({phase: kernel for phase, (kernel, _) in found.items()}, found["whole"][1])

@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...codegen import cache as kernels
-from ...codegen.plan_cache import planned
-from ...storage.buffers import scalar_of
+from ..compiled import run
 
-__all__ = ["Graph", "adjacency", "compiled", "grouped", "index_type", "transposed"]
+__all__ = ["Graph", "adjacency", "grouped", "transposed"]
 
 Array = np.ndarray[Any, Any]
 
@@ -89,23 +87,11 @@ class Graph(NamedTuple):
         return len(self.pos) - 1
 
 
-@planned("kernels of direct solvers")
-def compiled(text: str, *types: tuple[str, str]) -> Any:
-    """The executable of a kernel's text with these types for its names."""
-    return kernels.of_text(text, reassociate=False, **dict(types))
-
-
-def index_type(array: Array) -> tuple[str, str]:
-    """The substitution for `I`."""
-    return ("I", scalar_of(array))
-
-
 def transposed(pos: Array, crd: Array, columns: int) -> tuple[Array, Array, Array]:
     """The compressed columns of compressed rows, or the reverse, and the place of each element in the original."""
     tpos = np.zeros(columns + 1, crd.dtype)
     tcrd, place = np.empty_like(crd), np.empty_like(crd)
-    executable = compiled(_TRANSPOSE, index_type(crd))
-    executable.run_sized(len(crd), executable.pack([pos, crd, tpos, tcrd, place, len(pos) - 1, columns]))
+    run(_TRANSPOSE, len(crd), [pos, crd, tpos, tcrd, place, len(pos) - 1, columns], I=crd)
     return tpos, tcrd, place
 
 
@@ -114,14 +100,12 @@ def adjacency(pos: Array, crd: Array) -> Graph:
     n = len(pos) - 1
     tpos, tcrd, _ = transposed(pos, crd, n)
     out_pos, out = np.zeros(n + 1, crd.dtype), np.empty(2 * len(crd), crd.dtype)
-    executable = compiled(_ADJACENCY, index_type(crd))
-    executable.run_sized(len(crd), executable.pack([pos, crd, tpos, tcrd, out_pos, out, n]))
+    run(_ADJACENCY, len(crd), [pos, crd, tpos, tcrd, out_pos, out, n], I=crd)
     return Graph(out_pos, out[: out_pos[-1]])
 
 
 def grouped(home: Array, groups: int) -> tuple[Array, Array]:
     """Where the members of each group begin, and the members: e is one of group home[e], of none where that is -1."""
     pos, member = np.zeros(groups + 1, np.int64), np.empty(len(home), np.int64)
-    executable = compiled(_GROUP, index_type(home))
-    executable.run_sized(len(home) * 2, executable.pack([home, pos, member, len(home), groups]))
+    run(_GROUP, len(home) * 2, [home, pos, member, len(home), groups], I=home)
     return pos, member[: pos[-1]]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...classes import frozen
-from .graph import compiled, index_type
+from ..compiled import run
 from .supernodes import places
 from .symbolic import Symbolic, entry_places
 
@@ -127,14 +127,13 @@ def pivoted(
     first = np.concatenate([np.zeros(1, kind), np.cumsum(width, dtype=kind)]).astype(kind)
     below = late + np.diff(symbolic.row_pos)
     row_pos = np.concatenate([np.zeros(1, np.int64), np.cumsum(below)])
-    executable = compiled(_LAYOUT, index_type(first))
     found = []
     for name in (row_name, col_name):
         if name is not None:
             order, rank = np.empty(symbolic.n, kind), np.empty(symbolic.n, kind)
             rows = np.empty(row_pos[-1], kind)
             words = [names_at, width, late, name, first, symbolic.row_pos, symbolic.rows, row_pos, order, rank, rows]
-            executable.run_sized(len(rows), executable.pack([*words, count]))
+            run(_LAYOUT, len(rows), [*words, count], I=first)
             found.append((order, rows))
     (row_order, rows), (col_order, cols) = found[0], found[-1]
     height = width + below

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.text import inlined
-from .graph import Graph, compiled, index_type
+from ..compiled import run
+from .graph import Graph
 
 __all__ = ["column_minimum_degree", "minimum_degree"]
 
@@ -403,12 +403,10 @@ def _eliminate(
     around = np.zeros(total, kind) if halo is None else np.asarray(halo, kind)
     buffers = [np.array(x, kind) for x in (start, size, elements, np.ones(total), degree)]
     words = [buffers[0], memory, *buffers[1:], parent, around, order, counts, n, total, len(lists), room, dense]
-    executable = compiled(inlined(_AMD, _PARTS), index_type(order))
-    executable.run_sized(len(lists) * 8, executable.pack(words))
+    run(_AMD, len(lists) * 8, words, parts=_PARTS, I=order)
     pivots = np.concatenate([order[: counts[0]], order[n - counts[1] :]]).astype(kind)
     rank, count = np.full(total, -1, kind), np.zeros(len(pivots) + 1, kind)
     rank[:n][around[:n] != 0] = -2
     out = np.empty(n - np.count_nonzero(around[:n]), kind)
-    executable = compiled(_SPREAD, index_type(order))
-    executable.run_sized(n, executable.pack([parent, pivots, rank, count, out, n, len(pivots)]))
+    run(_SPREAD, n, [parent, pivots, rank, count, out, n, len(pivots)], I=order)
     return out

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+import openwork as ow
+
 from ...classes import frozen
-from ...codegen import pool
-from ...storage.buffers import numpy_dtype, scalar_of
+from ..compiled import numpy_dtype, parallel_private, run, scalar_of
 from .blas import one_thread
-from .graph import Graph, adjacency, compiled, index_type, transposed
+from .graph import Graph, adjacency, transposed
 from .minimum_degree import column_minimum_degree
 from .ordering import METHODS
 from .row_fronts import BLOCK, HEIGHTS, PLACES, front_kernel, room, solution_kernel
@@ -47,9 +48,8 @@ class RowPlan:
         """Rows of each front; loose: at most, where columns depend on others."""
         s = self.symbolic
         height = np.diff(self.own)
-        executable = compiled(HEIGHTS, index_type(s.order))
         words = [s.nodes.up, s.nodes.first, s.row_pos, height, len(height), int(loose)]
-        executable.run_sized(len(height), executable.pack(words))
+        run(HEIGHTS, len(height), words, I=s.order)
         return height
 
     @property
@@ -94,9 +94,8 @@ def analysed(rows: Graph, columns: int, ordering: Any) -> RowPlan:
     local = np.repeat((np.arange(len(row_order)) - own[home]).astype(crd.dtype), many)
     home = np.repeat(home, many)
     target = np.empty(len(source), crd.dtype)
-    executable = compiled(PLACES, index_type(crd))
     words = [home, rank[crd[source]], symbolic.nodes.first, symbolic.row_pos, symbolic.rows, target, len(source)]
-    executable.run_sized(len(source) * 8, executable.pack(words))
+    run(PLACES, len(source) * 8, words, I=crd)
     return RowPlan(symbolic, own, row_order, starts[own], source, local, target)
 
 
@@ -161,9 +160,9 @@ class Orthogonal:
             self.panel_at, bound, self.height, self.live, self.passed, self.name, self.tau, self.values, full,
             tolerance, work, BLOCK, *routines,
         ])  # fmt: skip
-        plan = s.plan(pool.get_num_threads())
+        plan = s.plan(ow.get_num_threads())
         with one_thread():
-            pool.parallel_private(kernel, [words] * len(plan.subtrees), plan.subtrees)
+            parallel_private(kernel, [words] * len(plan.subtrees), plan.subtrees)
         for lo, hi, _ in plan.rest:
             if not full[0]:
                 kernel.run_sized(self.values.size * 8, words, lo, hi)

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...storage.buffers import scalar_of
+from ..compiled import run
 from .factors import Factors
-from .fronts import REALS
-from .graph import compiled
 
 __all__ = ["add_outer"]
 
@@ -65,11 +63,7 @@ def add_outer(factors: Factors, w: Array, sign: float) -> int | None:
         (beyond,) = np.nonzero(np.cumsum(np.abs(p.astype(np.complex128)) ** 2) >= 1 - 8 * np.finfo(w.dtype).eps)
         if len(beyond):
             return int(beyond[0])
-    text = _RANK_ONE.replace("CONJ", "conj" if factors.scalar in REALS else "")
-    text = text.replace("REAL", "real" if factors.scalar in REALS else "")
-    types = (("I", scalar_of(s.order)), ("T", factors.scalar), ("R", REALS.get(factors.scalar, factors.scalar)))
-    kernel = compiled(text, *types)
     start = int(s.owner[used[0]])
     words = [nodes.first, nodes.up, s.row_pos, s.rows, factors.panel_at, factors.values, w, sign, start]
-    kernel.run_sized(factors.values.size, kernel.pack(words))
+    run(_RANK_ONE, factors.values.size, words, I=s.order, T=factors.scalar)
     return None

@@ -20,10 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir.text import inlined
-from .blas import address, char
-from .fronts import CHARACTERS, REALS
-from .graph import compiled
+from .blas import blas_kernel
 
 __all__ = ["BLOCK", "HEIGHTS", "PLACES", "front_kernel", "room", "solution_kernel"]
 
@@ -299,9 +296,8 @@ def room(c: int, tallest: int) -> int:
 
 def front_kernel(index: str, scalar: str, stored: str) -> tuple[Any, list[int]]:
     """The kernel of the numeric phase, and the addresses of the routines that are its last parameters."""
-    text = inlined(_FACTOR, {"HEAD": _HEAD, "OPEN": _OPEN, "COLUMNS": _COLUMNS, "EXCHANGE": _EXCHANGE})
-    types = (("I", index), ("T", scalar), ("S", stored), ("R", REALS.get(scalar, scalar)))
-    return compiled(_spelled(text, scalar, _ROUTINES), *types), [address(name, scalar) for name in _ROUTINES]
+    parts = {"HEAD": _HEAD, "OPEN": _OPEN, "COLUMNS": _COLUMNS, "EXCHANGE": _EXCHANGE}
+    return blas_kernel(_FACTOR, parts, {}, _ROUTINES, scalar, I=index, S=stored)
 
 
 def solution_kernel(step: str, index: str, scalar: str, c: int) -> tuple[Any, list[int]]:
@@ -320,18 +316,4 @@ def solution_kernel(step: str, index: str, scalar: str, c: int) -> tuple[Any, li
                 f"call({routines[0]}, LEFT, {letter}, i32({rows}), i32(c), i32({many}), factor[{from_}], i32(m), "
                 f"tau[{scale}], y[{to}], i32(m), w[0], {length}status[0])"
             )
-    text = inlined(_STEPS[step], parts).replace("PARAMETERS", _PARAMETERS)
-    found = compiled(_spelled(text, scalar, routines), ("I", index), ("T", scalar))
-    return found, [address(name, scalar) for name in routines]
-
-
-def _spelled(text: str, scalar: str, routines: tuple[str, ...]) -> str:
-    is_complex = scalar in REALS
-    words = {
-        "ADDRESSES": ", ".join(f"{name}: i64" for name in routines), **CHARACTERS,
-        "ADJOINT": char("C" if is_complex else "T"), "CONJ": "conj" if is_complex else "", "FORWARD": char("F"),
-        "COLUMNWISE": char("C"),
-    }  # fmt: skip
-    for word, new in words.items():
-        text = text.replace(word, new)
-    return text
+    return blas_kernel(_STEPS[step], parts, {"PARAMETERS": _PARAMETERS}, routines, scalar, I=index)

@@ -15,12 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.text import inlined
-from ...storage.buffers import scalar_of
-from .blas import address, one_thread
+from ..compiled import run
+from .blas import blas_kernel, one_thread
 from .factors import Factors
-from .fronts import CHARACTERS, REALS
-from .graph import compiled
 from .layout import Layout
 
 __all__ = ["SelectedInverse", "selected_inverse"]
@@ -143,25 +140,17 @@ def _order(layout: Layout) -> Array:
 def selected_inverse(factors: Factors) -> SelectedInverse:
     """The selected inverse of factors of kind "cholesky" or "ldl"."""
     s, scalar = factors.layout, factors.scalar
-    count, index, up = len(s.width), scalar_of(s.first), s.symbolic.nodes.up
+    count, up = len(s.width), s.symbolic.nodes.up
     at = np.zeros(count + 1, np.int64)
-    executable = compiled(_CHAIN, ("I", index))
-    executable.run(executable.pack([up, s.first, s.row_pos, at, count]))
+    run(_CHAIN, count, [up, s.first, s.row_pos, at, count], I=s.first)
     indefinite = factors.kind == "ldl"
-    text = inlined(_TEXT, {"DIVIDE": _DIVIDE if indefinite else "pass"})
-    is_complex = scalar in REALS
-    words = {
-        **CHARACTERS, "DIAGONAL": CHARACTERS["UNIT" if indefinite else "NONUNIT"],
-        "ADJOINT": CHARACTERS["CONVERT" if is_complex else "TRANSPOSED"], "CONJ": "conj" if is_complex else "",
-    }  # fmt: skip
-    for word, new in words.items():
-        text = text.replace(word, new)
-    executable = compiled(text, ("I", index), ("T", scalar))
+    parts = {"DIVIDE": _DIVIDE if indefinite else "pass"}
+    words = {"DIAGONAL": "UNIT" if indefinite else "NONUNIT"}
+    executable, routines = blas_kernel(_TEXT, parts, words, ("trsm", "gemm"), scalar, I=s.first)
     out = np.empty(factors.values.size, factors.dtype)
     args = [
         s.first, up, s.row_pos, s.parent_places, s.panel_at, factors.values, at, np.empty(at[-1], factors.dtype), out,
-        count, int(s.width.max(initial=1)), int((s.width * s.below).max(initial=1)), address("trsm", scalar),
-        address("gemm", scalar),
+        count, int(s.width.max(initial=1)), int((s.width * s.below).max(initial=1)), *routines,
     ]  # fmt: skip
     with one_thread():
         executable.run_sized(factors.values.size * 16, executable.pack(args))

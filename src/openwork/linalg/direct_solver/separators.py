@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen import pool
-from ...ir.text import inlined
-from .graph import Graph, compiled, index_type
+from ..compiled import compiled, parallel_private, run
+from .graph import Graph
 from .separator_phases import PHASES
 
 __all__ = ["separated", "split"]
@@ -138,8 +137,6 @@ def split(pos: I[const], crd: I[const], names: I[const], part: I[const], local: 
     counts[3] = d
 """
 
-_TEXT = inlined(_SEPARATE, PHASES)
-
 
 def separated(graphs: Sequence[Graph]) -> list[Array]:
     """For each graph 0 or 1 for vertices of two halves between which there is no edge, 2 for those of the separator.
@@ -149,7 +146,7 @@ def separated(graphs: Sequence[Graph]) -> list[Array]:
     if not graphs:
         return []
     parts = [np.empty(graph.n, graph.crd.dtype) for graph in graphs]
-    executable = compiled(_TEXT, index_type(parts[0]))
+    executable = compiled(_SEPARATE, PHASES, I=parts[0])
     words = [
         executable.pack([g.pos, g.crd, part, g.n, ROOM * g.n + 64, ROOM * len(g.crd) + 64, COARSEST, TRIALS])
         for g, part in zip(graphs, parts, strict=True)
@@ -157,7 +154,7 @@ def separated(graphs: Sequence[Graph]) -> list[Array]:
     if len(words) == 1:
         executable.run_sized(len(graphs[0].crd) * 8, words[0])
     else:
-        pool.parallel_private(executable, words, [(0, 1)] * len(words))
+        parallel_private(executable, words, [(0, 1)] * len(words))
     return parts
 
 
@@ -167,9 +164,8 @@ def split(graph: Graph, names: Array, part: Array) -> tuple[tuple[Graph, Array],
     local = np.empty(n, kind)
     buffers = [np.empty(k, kind) for k in (n + 1, edges, n, n + 1, edges, n)]
     counts = np.zeros(4, np.int64)
-    executable = compiled(_SPLIT, index_type(local))
     words = [graph.pos, graph.crd, names, part, local, *buffers, counts, n]
-    executable.run_sized(edges, executable.pack(words))
+    run(_SPLIT, edges, words, I=local)
     a, b, c, d = counts.tolist()
     left = Graph(buffers[0][: a + 1], buffers[1][:c]), buffers[2][:a]
     return left, (Graph(buffers[3][: b + 1], buffers[4][:d]), buffers[5][:b])

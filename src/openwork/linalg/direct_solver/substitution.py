@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir.text import inlined
-from .blas import address
-from .fronts import CHARACTERS, REALS
-from .graph import compiled
+from .blas import blas_kernel
 
 __all__ = ["substitution_kernel"]
 
@@ -112,13 +109,10 @@ _MANY = {
 
 def substitution_kernel(step: str, index: str, scalar: str, one: bool) -> tuple[Any, list[int]]:
     """The kernel "forward", "backward" or "blocks", of one right side or many, and addresses of its routines."""
-    types = (("I", index), ("T", scalar))
     if step == "blocks":
-        return compiled(_BLOCKS.replace("CONJ", "conj" if scalar in REALS else ""), *types), []
+        return blas_kernel(_BLOCKS, {}, {}, (), scalar, I=index)
     calls = _ONE if one else _MANY
     parts = {"HEAD": _HEAD, "TRIANGLE": calls["TRIANGLE"], "BELOW": calls[step]}
-    text = inlined(_FORWARD if step == "forward" else _BACKWARD, parts).replace("PARAMETERS", _PARAMETERS)
-    for word, letter in CHARACTERS.items():
-        text = text.replace(word, letter)
+    text = _FORWARD if step == "forward" else _BACKWARD
     routines = ("trsv", "gemv") if one else ("trsm", "gemm")
-    return compiled(text, *types), [address(name, scalar) for name in routines]
+    return blas_kernel(text, parts, {"PARAMETERS": _PARAMETERS}, routines, scalar, I=index)

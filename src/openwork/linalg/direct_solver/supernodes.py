@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiled import run
 from .elimination_tree import postorder
-from .graph import Graph, compiled, index_type
+from .graph import Graph
 
 __all__ = ["Supernodes", "places", "places_in_parents", "row_structure", "supernodes"]
 
@@ -147,8 +148,7 @@ def supernodes(parent: Array, count: Array, relaxed: bool = True) -> Supernodes:
     n, kind = len(parent), parent.dtype
     owner, width, height = (np.zeros(n, kind) for _ in range(3))
     found = np.zeros(1, np.int64)
-    executable = compiled(_FUNDAMENTAL, index_type(kind_of(kind)))
-    executable.run_sized(n, executable.pack([parent, count, owner, width, height, found, n]))
+    run(_FUNDAMENTAL, n, [parent, count, owner, width, height, found, n], I=owner)
     number = int(found[0])
     width, height = width[:number], height[:number]
     last = np.cumsum(width) - 1
@@ -157,15 +157,9 @@ def supernodes(parent: Array, count: Array, relaxed: bool = True) -> Supernodes:
     into = np.arange(number, dtype=kind)
     if relaxed and number:
         into, head, next_ = (np.empty(number, kind) for _ in range(3))
-        executable = compiled(_AMALGAMATE, index_type(into))
         words = [up, width, height, np.zeros(number), into, head, next_, number]
-        executable.run_sized(number, executable.pack(words))
+        run(_AMALGAMATE, number, words, I=into)
     return _in_postorder(into, up, width, height, owner)
-
-
-def kind_of(kind: np.dtype[Any]) -> Array:
-    """An array without elements of a dtype."""
-    return np.empty(0, kind)
 
 
 def _in_postorder(into: Array, up: Array, width: Array, height: Array, owner: Array) -> Supernodes:
@@ -202,8 +196,7 @@ def children(up: I[const], head: I[mut], next: I[mut], count: i64):
 
 def _children(up: Array) -> tuple[Array, Array]:
     head, next_ = np.empty_like(up), np.full_like(up, -1)
-    executable = compiled(_CHILDREN, index_type(up))
-    executable.run_sized(len(up), executable.pack([up, head, next_, len(up)]))
+    run(_CHILDREN, len(up), [up, head, next_, len(up)], I=up)
     return head, next_
 
 
@@ -211,9 +204,8 @@ def row_structure(graph: Graph, nodes: Supernodes) -> tuple[Array, Array]:
     """The rows below each supernode's columns, sorted, one after the other: where each begins, and the rows."""
     row_pos = np.concatenate([np.zeros(1, np.int64), np.cumsum(nodes.below, dtype=np.int64)])
     rows = np.empty(row_pos[-1], graph.crd.dtype)
-    executable = compiled(_ROWS, index_type(rows))
     words = [graph.pos, graph.crd, nodes.owner, nodes.up, row_pos, rows, graph.n, len(nodes.up)]
-    executable.run_sized(len(rows) + len(graph.crd), executable.pack(words))
+    run(_ROWS, len(rows) + len(graph.crd), words, I=rows)
     return row_pos, rows
 
 
@@ -227,7 +219,6 @@ def places(
 ) -> tuple[Array, Array]:  # fmt: skip
     """`places_in_parents` of supernodes with these columns, parents and children."""
     place, inside = np.zeros_like(rows), np.zeros(len(up), rows.dtype)
-    executable = compiled(_PLACES, index_type(rows))
     words = [first, up, row_pos, rows, head, next_, place, inside, n, len(up)]
-    executable.run_sized(len(rows), executable.pack(words))
+    run(_PLACES, len(rows), words, I=rows)
     return place, inside

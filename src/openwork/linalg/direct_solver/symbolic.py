@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...classes import define, frozen
+from ..compiled import run
 from .elimination_tree import column_counts, elimination_tree, permuted, postorder
-from .graph import Graph, compiled, grouped, index_type
+from .graph import Graph, grouped
 from .supernodes import Supernodes, places_in_parents, row_structure, supernodes
 
 __all__ = ["Entries", "Plan", "Symbolic", "analyse", "entry_places"]
@@ -200,12 +201,11 @@ class Symbolic:
         """Where elements at these coordinates go: those of the lower triangle with one panel, all with two."""
         kind, count = self.order.dtype, len(row)
         home, target, turned = np.empty(count, kind), np.zeros(count, np.int64), np.zeros(count, bool)
-        executable = compiled(_ENTRIES, index_type(home))
         words = [
             np.asarray(row, kind), np.asarray(col, kind), self.rank, self.owner, self.nodes.first, self.row_pos,
             self.rows, home, target, turned, count, panels,
         ]  # fmt: skip
-        executable.run_sized(count * 8, executable.pack(words))
+        run(_ENTRIES, count * 8, words, I=home)
         pos, source = grouped(home, len(self.nodes.up))
         return Entries(pos, source, target[source], turned[source])
 
@@ -217,10 +217,9 @@ def entry_places(x: Array, y: Array, layout: Any, rows: Array, slot: Array) -> t
     """
     kind, count = layout.first.dtype, len(x)
     home, target, turned = np.empty(count, kind), np.zeros(count, np.int64), np.zeros(count, bool)
-    executable = compiled(_ENTRIES, index_type(home))
     same, owner = np.arange(layout.n, dtype=kind), layout.owner
     words = [x, y, same, owner, layout.first, layout.row_pos, rows, home, target, turned, count, 0]
-    executable.run_sized(count * 8, executable.pack(words))
+    run(_ENTRIES, count * 8, words, I=home)
     width, height = layout.width[home], (layout.width + layout.below)[home]
     low = target % np.maximum(height, 1) - width
     (lower,) = np.nonzero(low >= 0)
@@ -257,8 +256,7 @@ def _plan(symbolic: Symbolic, threads: int) -> Plan:
     work = 1000.0 + width * height * height
     total = work.sum()
     depth, size = np.empty(count, kind), np.empty(count, kind)
-    executable = compiled(_DEPTHS, index_type(size))
-    executable.run(executable.pack([nodes.up, depth, size, work, count]))
+    run(_DEPTHS, count, [nodes.up, depth, size, work, count], I=size)
     limit = total / (4 * threads) if threads > 1 else np.inf
     below = work <= limit
     above = np.append(below, False)[nodes.up]
@@ -270,9 +268,8 @@ def _plan(symbolic: Symbolic, threads: int) -> Plan:
         region[lo:hi] = number + 1
     update_at = np.zeros(count, np.int64)
     top, most = np.zeros((2, 2 * len(ranges) + 2), np.int64)
-    executable = compiled(_STACKS, index_type(size))
     words = [nodes.head, nodes.next, symbolic.row_pos, depth, region, update_at, top, most, count]
-    executable.run(executable.pack(words))
+    run(_STACKS, count, words, I=size)
     ends = [0, *(end for pair in sorted(ranges) for end in pair), count]
     rest: list[tuple[int, int, bool]] = []
     for lo, hi in zip(ends[::2], ends[1::2], strict=True):

@@ -366,6 +366,14 @@ def ones_like(t: Tensor, **options: Any) -> Tensor:
     return full_like(t, 1, **options)
 
 
+def _det(t: Tensor) -> Any:
+    return _of_torch(linalg.det(t))
+
+
+def _slogdet(t: Tensor) -> list[Any]:
+    return [*map(_of_torch, linalg.slogdet(t))]
+
+
 FUNCTIONS.update(
     {
         "sparse_sum": _reducer("sum"),
@@ -384,10 +392,10 @@ FUNCTIONS.update(
         "linalg_cross": lambda a, b, *, dim=-1: cross(a, b, dim),
         "matrix_power": lambda a, n: linalg.matrix_power(a, n),
         "vander": lambda x, N=None: apply_dense(torch.linalg.vander, x, N=N),
-        "det": lambda a: _of_torch(linalg.det(a)),
+        "det": _det,
         "inv": lambda a: linalg.inv(a),
-        "slogdet": lambda a: torch.return_types.slogdet([*map(_of_torch, linalg.slogdet(a))]),
-        "linalg_slogdet": lambda a: torch.return_types.linalg_slogdet([*map(_of_torch, linalg.slogdet(a))]),
+        "slogdet": lambda a: torch.return_types.slogdet(_slogdet(a)),
+        "linalg_slogdet": lambda a: torch.return_types.linalg_slogdet(_slogdet(a)),
         "bilinear": lambda a, b, weight, bias=None: _bilinear(a, b, weight, bias),
         "zero_": lambda t: t.zero_(),
         "new_zeros": _new_constant(0),

@@ -39,7 +39,7 @@ from .solvers import _solve
 
 __all__ = ["SOLVERS", "factored_least_squares", "least_squares_rule", "solver_rule"]
 
-SOLVERS = ("bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "minres", "qmr", "tfqmr")
+SOLVERS: tuple[str, ...] = ("bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "minres", "qmr", "tfqmr")
 _ONCE = ("callback", "progress")
 """Options that are of the solution alone, not of adjoint ones."""
 _BREAK_DOWN = ("bicg", "bicgstab", "cgs", "qmr", "tfqmr")
