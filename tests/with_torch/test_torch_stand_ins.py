@@ -84,8 +84,7 @@ PRODUCTS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "a stack by one": (torch.matmul, (STACK, X)),
     "a matrix by a stack": (torch.matmul, (A, COLUMNS)),
     "a sparse vector": (torch.matmul, (V, X)),
-    "a method": (torch.Tensor.matmul, (A, X)),
-    "a reflected method": (torch.Tensor.__rmatmul__, (A, LEFT)),
+    "an operator": (operator.matmul, (A, X)),
     "linear": (torch.nn.functional.linear, (X.mT, A)),
     "linear with a bias": (torch.nn.functional.linear, (X.mT, A, LEFT[0])),
     "linear without": (torch.nn.functional.linear, (X.mT, A, None)),
@@ -100,21 +99,10 @@ PRODUCTS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-def by_torch(function: Any, args: tuple[Any, ...]) -> Any:
-    """What a call gives without a graph: methods of torch's own class take no other one's tensors."""
-    if function is torch.Tensor.matmul:
-        return ow.matmul(*args)
-    return ow.matmul(*args[::-1]) if function is torch.Tensor.__rmatmul__ else function(*args)
-
-
-@pytest.mark.thin(2)
-@pytest.mark.parametrize("knows_left_operand", [True, False])
-def test_products(knows_left_operand: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traced, "knows_left_operand", knows_left_operand)
+def test_products() -> None:
     rule = traced.rule("torch_function")
     for function, args in PRODUCTS.values():
-        if knows_left_operand or function is not torch.Tensor.__rmatmul__:
-            agree(rule(function, args, {}), by_torch(function, args))
+        agree(rule(function, args, {}), function(*args))
         if function is torch.matmul:
             agree(traced.matmul(*args), ow.matmul(*args))
             agree(traced.matmul_of_namespace(*args), ow.matmul(*args))
@@ -204,12 +192,24 @@ def test_calls() -> None:
     ],
 )
 def test_what_no_graph_can_have(name: str, args: Any, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def graph_break(why: str) -> None:
-        raise RuntimeError(why)
+    def graph_break(msg: str) -> None:
+        raise RuntimeError(msg)
 
     monkeypatch.setitem(vars(torch), "_dynamo", SimpleNamespace(graph_break=graph_break))  # it takes long to import
     with pytest.raises(RuntimeError, match=says):
         traced_calls.MEMBERS.get(name.removeprefix("openwork."), traced_calls.function(name))(*args)
+
+
+def test_a_product_whose_side_is_not_told_is_in_no_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    def graph_break(msg: str) -> None:
+        raise RuntimeError(msg)
+
+    monkeypatch.setitem(vars(torch), "_dynamo", SimpleNamespace(graph_break=graph_break))
+    for t in (A, M):
+        with pytest.raises(RuntimeError, match=r"write ow\.matmul"):
+            traced_calls.of_torch(type(t), torch.Tensor.matmul, (), (X, t))
+    with pytest.raises(RuntimeError, match=r"write ow\.matmul"):
+        traced.torch_function(torch.Tensor.matmul, (X, A), {})
 
 
 def test_constants_are_read_again() -> None:

@@ -7,7 +7,6 @@ The tracer of torch.compile does not look into this package; for the functions n
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -159,7 +158,6 @@ def substitute(matmul: Any) -> None:
     register = getattr(torch.compiler, "substitute_in_graph", None)
     if register is None:
         return
-    traced.knows_left_operand = _reflected_matmul()
     for function, stand_in in (
         (gradient_hook.rule, traced.rule),
         (products.matmul, traced.matmul),
@@ -211,25 +209,3 @@ def _is_pure(name: str) -> bool:
 
 PURE = frozenset((*OPERATORS, "matmul", "getitem", "pos", "divmod", "round"))
 """Operators that leave their operands as they are."""
-
-
-def _reflected_matmul() -> bool:
-    """Whether the tracer says which operand of `@` is on the left: it does with a name for the reflected operator.
-
-    Without one it hands `A @ x` over as the method matmul of (x, A), which is what it makes of `x @ A`.
-    """
-    try:
-        from torch._dynamo.variables import UserDefinedObjectVariable, builtin
-
-        builtin.populate_builtin_to_tensor_fn_map()
-        builtin.BUILTIN_TO_TENSOR_RFN_MAP.setdefault(operator.matmul, torch.Tensor.__rmatmul__)
-    except (ImportError, AttributeError):
-        return False
-
-    def call_matmul(_: Any, tracer: Any, a: Any, b: Any) -> Any:
-        is_object = isinstance(a, UserDefinedObjectVariable)
-        return a.call_method(tracer, "__matmul__", [b], {}) if is_object else None
-
-    if not hasattr(builtin.BuiltinVariable, "call_matmul"):  # it knows of no `@` but that of torch's tensors
-        builtin.BuiltinVariable.call_matmul = call_matmul
-    return True

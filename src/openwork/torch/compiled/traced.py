@@ -21,7 +21,6 @@ from .traced_calls import SCALARS
 __all__ = [
     "SCALARS",
     "columns",
-    "knows_left_operand",
     "linear",
     "matmul",
     "matmul_of_namespace",
@@ -34,9 +33,6 @@ __all__ = [
 Indices = tuple[str, ...]
 Structure = tuple[Format, Any, Sequence[Any], Sequence[Any]]
 """Format, shape, pos and crd of a tensor."""
-
-knows_left_operand = False
-"""Whether the tracer says which operand of `@` is on the left."""
 
 
 def statement(at: Indices, dense: Sequence[Indices], out: Indices | None) -> str:
@@ -135,11 +131,8 @@ def torch_function(function: Any, args: Any, kwargs: Any) -> Any:
     """The stand-in of the rule of torch's functions."""
     if len(args) == 2 and not kwargs:
         a, b = args
-        is_method = knows_left_operand and function is torch.Tensor.matmul
-        if is_method or function in (torch.matmul, torch.mm, torch.mv, operator.matmul):
+        if function in (torch.matmul, torch.mm, torch.mv, operator.matmul):
             return matmul(a, b)
-        if knows_left_operand and function is torch.Tensor.__rmatmul__:
-            return matmul(b, a)
     if (
         function is torch.nn.functional.linear
         and 2 <= len(args) <= 3

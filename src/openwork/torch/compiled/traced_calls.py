@@ -148,7 +148,7 @@ def call(name: str, args: Any, kwargs: Any) -> Any:
     arguments = "tuple", (_node(tuple(args), buffers, recorded), options)
     text, result, refused = _described(name, arguments, tuple(recorded))
     if result is None:
-        torch._dynamo.graph_break(refused)
+        torch._dynamo.graph_break(msg=refused)
     node, outputs, detached = result
     new = [] if outputs == "" else torch.ops.openwork.call(buffers, text, outputs)
     buffers = [b.detach() if k in detached else b for k, b in enumerate(buffers)]
@@ -219,7 +219,15 @@ def getattr_of(self: Any, name: str) -> Any:
 
 
 def of_torch(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """The stand-in of masked tensors' `__torch_function__`."""
+    """The stand-in of masked tensors' `__torch_function__`, and of Tensors' where a call is no product of the operator.
+
+    The tracer makes the method matmul of (x, A) of both `A @ x` and `x @ A`: the graph breaks there, and Python, which
+    tells them apart, makes the call.
+    """
+    if func is torch.Tensor.matmul:
+        torch._dynamo.graph_break(
+            msg="`A @ x` and `x @ A` are one here\n  help: write ow.matmul(A, x), or torch.matmul"
+        )
     return call(_name_of(func), args, kwargs or {})
 
 
