@@ -19,7 +19,7 @@ from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .tensor import MaskedTensor, wrap
 
-__all__ = ["AllBuffers", "Context", "all_buffers", "register"]
+__all__ = ["AllBuffers", "Context", "all_buffers", "flatten", "register", "unflatten"]
 
 
 class AllBuffers(NamedTuple):
@@ -68,7 +68,8 @@ def _are_equal(x: Any, y: Any) -> bool:
         return bool(x.shape == y.shape and (x == y).all())
 
 
-def _flatten(t: Any) -> tuple[list[Any], Any]:
+def flatten(t: Any) -> tuple[list[Any], Any]:
+    """A Tensor or masked tensor -> its leaves, and its context."""
     if all_buffers is not None:
         return all_buffers.flattened(t)
     masked = t._scalar if isinstance(t, MaskedTensor) else None
@@ -89,11 +90,12 @@ def _refuse_fill(context: Context) -> None:
 
 
 def _flatten_with_keys(t: Any) -> tuple[list[Any], Any]:
-    buffers, node = _flatten(t)
+    buffers, node = flatten(t)
     return [(pytree.SequenceKey(k), b) for k, b in enumerate(buffers)], node
 
 
-def _unflatten(leaves: Iterable[Any], context: Any) -> Any:
+def unflatten(leaves: Iterable[Any], context: Any) -> Any:
+    """The reverse of `flatten`."""
     if all_buffers is not None and not isinstance(context, Context):
         return all_buffers.whole(list(leaves), context)
     (values,) = leaves
@@ -132,7 +134,7 @@ def register() -> None:
     """Register both types with torch's pytrees, once."""
     for kind in (Tensor, MaskedTensor):
         pytree.register_pytree_node(
-            kind, _flatten, _unflatten,
+            kind, flatten, unflatten,
             serialized_type_name=f"openwork.{kind.__name__}",
             to_dumpable_context=_dumped,
             from_dumpable_context=_loaded,

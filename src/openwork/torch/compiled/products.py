@@ -20,6 +20,7 @@ from ... import masked as masked_functions
 from ...classes import frozen
 from ...errors import ShapeError
 from ...format import format as parse
+from ...masked import torch_nodes
 from ...masked.methods import Methods as MethodsOfMasked
 from ...masked.protocols import Protocols
 from ...masked.tensor import MaskedTensor
@@ -33,7 +34,7 @@ from ...tables import ATTRIBUTES, GRADIENTS, OPERANDS, OPERATORS
 from ...tensor.tensor import Tensor
 from ...tensor.torch_names import TorchNames
 from ..gradients.single_operand import Product, gradients_of, run
-from . import traced, traced_calls
+from . import traced, traced_calls, traced_pytree
 from .traced_calls import MEMBERS
 
 __all__ = ["substitute"]
@@ -192,6 +193,8 @@ def _stand_in(register: Any) -> None:
     for names in (TorchNames, MethodsOfMasked):
         _set(vars(names)["__getattr__"], traced_calls.getattr_of)
     _set(vars(Protocols)["__torch_function__"].__func__, traced_calls.of_torch)
+    _set(torch_nodes.flatten, traced_pytree.traced_node)
+    _set(torch_nodes.unflatten, traced_pytree.traced_whole)
 
 
 def _set(function: Any, stand_in: Any) -> None:

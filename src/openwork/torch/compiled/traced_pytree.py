@@ -8,11 +8,27 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import torch
+
 from ...masked import torch_nodes
 from ...storage.buffers import scalar_name, torch_dtype
 from .traced_calls import node_of, tensor_of
 
-__all__ = ["register_for_export"]
+__all__ = ["register_for_export", "traced_node", "traced_whole"]
+
+
+def traced_node(t: Any) -> tuple[list[Any], Any]:
+    """The stand-in of `torch_nodes`' function that takes a node apart, where a program is exported."""
+    if torch_nodes.all_buffers is None:
+        torch._dynamo.graph_break(msg="a Tensor as a node of a pytree\n  help: openwork.torch.register_for_export()")
+    return node_of(t)
+
+
+def traced_whole(buffers: Any, node: Any) -> Any:
+    """The stand-in of `torch_nodes`' function that puts a node together."""
+    if torch_nodes.all_buffers is None:
+        torch._dynamo.graph_break(msg="a Tensor as a node of a pytree\n  help: openwork.torch.register_for_export()")
+    return tensor_of(list(buffers), node)
 
 
 def _dumped(node: Any) -> str:
