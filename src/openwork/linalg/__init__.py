@@ -7,18 +7,13 @@ dense format. SciPy is imported when a function first needs it.
 
 from __future__ import annotations
 
-from ..errors import ConvergenceWarning
+from .. import ConvergenceWarning, diagonal, matmul, matrix_transpose, outer, tensordot, vecdot
 from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
-from ..ops.manipulation.shaping import matrix_transpose
-from ..ops.manipulation.triangles import diagonal
 from ..ops.products.cross import cross
-from ..ops.products.matmul import matmul
-from ..ops.products.tensor_products import outer, tensordot, vecdot
 from ..runtime import gradient_hook as _gradients
 from ..runtime.documentation import document_all as _document_all
 from ..runtime.overrides import overridable as _overridable
-from ..tables import HOMES as _HOMES
 from .aggregation import rigid_motions
 from .amg import AMG, amg
 from .block_jacobi import block_jacobi
@@ -133,11 +128,11 @@ __dir__ = _listing(__name__, __all__)
 
 _OWN = (
     "cross", "det", "eigsh", "inv", "matrix_norm", "matrix_power", "norm", "slogdet", "solve", "solve_triangular",
-    "spsolve", "svds", "vector_norm",
+    "spsolve", "svds", "trace", "vector_norm",
 )  # fmt: skip
-"""What takes `grad=`, and operands of other types, besides the operations of the namespace."""
+"""What takes `grad=`, and operands of other types, as operations of the namespace do."""
 
-for _name in (*_OWN, *_HOMES.keys() & __all__):
+for _name in _OWN:
     globals()[_name] = _overridable(_gradients.with_grad(globals()[_name]))
 
 _document_all(globals(), __all__)

@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import ShapeError, Tensor, matmul, sparse_csr_tensor
 from ..classes import frozen
-from ..errors import ShapeError
-from ..interop.layouts import sparse_csr_tensor
-from ..ops.products.matmul import matmul
 from ..storage.buffers import as_array, to_numpy
-from ..tensor.tensor import Tensor
 from .chebyshev import largest_eigenvalue
 from .compiled import run
 from .kernels import AGGREGATE

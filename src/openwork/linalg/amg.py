@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import ShapeError, Tensor, UnsupportedError, matmul
 from ..classes import frozen
-from ..errors import ShapeError, UnsupportedError
 from ..integers import integer
-from ..ops.products.matmul import matmul
 from ..progress import Progress, Step, reporting
 from ..reals import real
-from ..tensor.tensor import Tensor
 from .aggregation import Transfer, nullspace_of, transfer
 from .chebyshev import chebyshev_steps, check_symmetry, largest_eigenvalue
 from .compiled import run

@@ -18,11 +18,9 @@ import numpy as np
 
 import openwork as ow
 
-from ..errors import DTypeError, InvariantError, ReadOnlyError, ShapeError
-from ..format.format import Format
+from .. import DTypeError, Format, InvariantError, ReadOnlyError, ShapeError, Tensor
 from ..integers import extents, integers
 from ..storage.buffers import is_torch, numpy_dtype, scalar_of
-from ..tensor.tensor import Tensor
 from .assembly_plan import AssemblyPlan, Blocks, assembly_plan, expanded_coordinates, row_numbers, scalar_places
 from .operands import same_structure
 

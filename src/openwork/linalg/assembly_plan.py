@@ -8,9 +8,8 @@ import numpy as np
 
 import openwork as ow
 
-from ..errors import DTypeError, ShapeError
+from .. import DTypeError, ShapeError, Tensor
 from ..storage.buffers import is_torch, to_numpy
-from ..tensor.tensor import Tensor
 from .compiled import compiled, parallel
 from .direct_solver.graph import grouped, transposed
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from .. import DTypeError, ShapeError, Tensor
 from ..runtime.layouts import layout_of
 from ..storage.buffers import is_torch, to_numpy
-from ..tensor.tensor import Tensor
 from .operands import square
 from .preconditioner import Preconditioner, Rows
 

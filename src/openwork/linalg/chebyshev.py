@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import Tensor, matmul
 from ..integers import integer
-from ..ops.products.matmul import matmul
 from ..reals import real
-from ..tensor.tensor import Tensor
 from .operands import dense
 from .preconditioner import Preconditioner, Rows, pivots
 

@@ -6,14 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import UnsupportedError, suggestion
-from ..interop.layouts import sparse_csc_tensor
-from ..ops.manipulation.joining import stack
-from ..ops.manipulation.shaping import reshape
+from .. import Tensor, UnsupportedError, reshape, sparse_csc_tensor, stack
+from ..errors import suggestion
 from ..ops.result_format import to_result_format
 from ..progress import Passes, Progress, reporting
 from ..storage.buffers import as_array, cast, is_torch
-from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra
 from .direct_solver.graph import adjacency
 from .direct_solver.ordering import METHODS

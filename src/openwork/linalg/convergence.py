@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import caller
-from ..errors import ConvergenceWarning
+from .. import ConvergenceWarning, caller
 from ..progress import Step
 
 __all__ = ["Iterations", "NonfiniteIterate", "warn"]

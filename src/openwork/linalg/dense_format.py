@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import UnsupportedError
-from ..storage.buffers import Array, as_array, is_torch, itemsize
-from ..tensor.tensor import Tensor
+from .. import Tensor, UnsupportedError
+from ..storage.buffers import as_array, is_torch, numpy_dtype
 from .operands import dense_array, matrix, solve_scalar, square
 
 __all__ = [
@@ -144,7 +143,7 @@ def eigvals(x: Any, /) -> Tensor:
     )
 
 
-def _as_complex(array: Array) -> Array:
+def _as_complex(array: Any) -> Any:
     """The array in the complex dtype of its precision: NumPy leaves real what has no imaginary parts."""
     if is_torch(array) or array.dtype.kind == "c":
         return array
@@ -298,10 +297,10 @@ def linear_algebra(name: str, *args: Any, **options: Any) -> Any:
         raise np.linalg.LinAlgError(f"{name}: {error}") from error
 
 
-def _dense_operand(t: Tensor, operation: str, remedy: str) -> Array:
+def _dense_operand(t: Tensor, operation: str, remedy: str) -> Any:
     array = dense_array(t)
     if array is None:
-        nbytes = t.size * itemsize(solve_scalar(t))
+        nbytes = t.size * numpy_dtype(solve_scalar(t)).itemsize
         raise UnsupportedError(
             f"{operation} of a sparse tensor of shape {t.shape}: the result is dense, and so would be the work"
             f"\n  supported: tensors of dense format\n  help: {remedy}; asformat('dense') takes {nbytes} bytes"
@@ -309,11 +308,11 @@ def _dense_operand(t: Tensor, operation: str, remedy: str) -> Array:
     return array
 
 
-def _singular_values(a: Array) -> Array:
+def _singular_values(a: Any) -> Any:
     return linear_algebra("svdvals", a) if is_torch(a) else np.linalg.svd(a, compute_uv=False)
 
 
-def _tolerance(a: Array, rtol: Any) -> Any:
+def _tolerance(a: Any, rtol: Any) -> Any:
     """The relative tolerance, in the library of `a`."""
     if rtol is None:
         if is_torch(a):

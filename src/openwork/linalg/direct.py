@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from .. import Tensor, UnsupportedError
 from ..runtime.gradient_hook import differentiable
-from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, to_numpy
-from ..tensor.tensor import Tensor
+from ..storage.buffers import as_array, cast, is_torch, numpy_dtype, to_numpy
 from .dense_format import linear_algebra
 from .factoring import factorized
 from .factorization import Factorization
@@ -69,7 +68,7 @@ def solve(a: Any, b: Any, /) -> Any:
 
 def _solve_dense(t: Tensor, b: Any) -> Any:
     """`solve` of a dense matrix by the array library, torch's where either operand is torch's."""
-    matrix: Array = t.to_dense()
+    matrix: Any = t.to_dense()
     right = b.to_dense() if isinstance(b, Tensor) else as_array(b)
     check_rows("solve", t, right)
     like = matrix if is_torch(matrix) else right

@@ -7,21 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import caller
-from ..errors import ConvergenceWarning, ShapeError
+from .. import ConvergenceWarning, ShapeError, Tensor, asarray, caller, reshape, sparse_coo_tensor, stack
 from ..integers import integer
-from ..interop.layouts import sparse_coo_tensor
-from ..interop.sources import asarray
-from ..ops.manipulation.joining import stack
-from ..ops.manipulation.shaping import reshape
 from ..ops.result_format import to_result_format
 from ..progress import Progress, reporting
 from ..runtime.at_operand import at_operand
 from ..runtime.gradient_hook import differentiable
 from ..runtime.library_errors import check_memory
-from ..storage.buffers import as_array, buffer_of, is_torch, to_numpy
+from ..storage.buffers import as_array, is_torch, to_numpy
 from ..storage.recorded import refuse_recorded
-from ..tensor.tensor import Tensor
 from .named import preconditioner_by_name
 from .operands import (
     counts,
@@ -74,7 +68,7 @@ def _values_of(a: Any = None, *_: Any) -> list[Any]:
 
 def _in_library(result: Any, a: Any) -> Any:
     """NumPy arrays of a result as torch tensors where the matrix is over torch buffers."""
-    like = buffer_of(a)
+    (like,) = value_buffers(a)
     if not is_torch(like):
         return result
     if isinstance(result, tuple):

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError, suggestion
+from .. import ShapeError, UnsupportedError
+from ..errors import suggestion
 from ..integers import integer
 from ..progress import Passes, Progress, reporting
 from ..storage.buffers import to_numpy

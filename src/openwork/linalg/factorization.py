@@ -8,21 +8,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..compiler.coiterate.merge_formats import with_bitmap
-from ..errors import DTypeError, ShapeError
-from ..interop.layouts import sparse_csc_tensor, sparse_csr_tensor
+from .. import DTypeError, ShapeError, Tensor, sparse_csc_tensor, sparse_csr_tensor
 from ..progress import Passes
 from ..reals import real
 from ..runtime.gradient_hook import rule, tracked
 from ..storage.buffers import as_array, numpy_dtype
-from ..tensor.tensor import Tensor
 from .direct_solver.graph import adjacency
 from .direct_solver.solvers import Multifrontal, factor_all, symbolic_phase
 from .direct_solver.symbolic import Symbolic
 from .direct_solver.systems import Mirror, Rows, completed, coordinates, equilibrated, mirror, rows_of
 from .inverse import InverseOperator, check_transposition
 from .mumps import Mumps
-from .operands import kept_with_structure, same_structure, solve_scalar, value_buffers
+from .operands import kept_with_structure, same_structure, solve_scalar, stores_whole_fibres, value_buffers
 from .outer_products import add_outer
 from .pardiso import Pardiso
 from .preconditioner import finite
@@ -111,7 +108,7 @@ class Factorization(InverseOperator):
         for another structure, LinAlgError as `factorized` does; after an error the object solves with what it had
         only where the values were refused before the numeric phase.
         """
-        moved = with_bitmap(self._tensor.format) is not None  # zeros of whole blocks are left out, and may move
+        moved = stores_whole_fibres(self._tensor)  # zeros of whole blocks are left out, and may move
         t, rows = self._checked(values, moved)
         same = self._same(rows)
         self._take(t, rows)

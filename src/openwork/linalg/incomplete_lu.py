@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import Tensor
 from ..integers import integer
 from ..reals import real
-from ..tensor.tensor import Tensor
 from .kernels import FILL_LEVELS, ILU0, LU_SOLVE, LU_SOLVE_TRANSPOSED, THRESHOLD_LU
 from .preconditioner import Preconditioner, Rows, pivots
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from .. import DTypeError, ShapeError
 from ..storage.buffers import numpy_dtype
 from .operands import right_side
 

@@ -14,10 +14,8 @@ import numpy as np
 
 import openwork as ow
 
-from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
-from ..format.format import Format
+from .. import DTypeError, Format, InvariantError, ShapeError, Tensor, UnsupportedError
 from ..reals import real
-from ..tensor.tensor import Tensor
 from .colouring import Colours, colours, symmetric_colours
 from .compiled import run
 from .direct_solver.graph import Graph

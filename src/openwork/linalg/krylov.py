@@ -9,11 +9,10 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from .. import DTypeError, ShapeError, Tensor, UnsupportedError
 from ..classes import frozen
-from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..progress import Step, reporting
 from ..storage.buffers import is_torch, numpy_dtype
-from ..tensor.tensor import Tensor
 from .block_krylov import METHODS
 from .convergence import Iterations, NonfiniteIterate, warn
 from .named import preconditioner_by_name

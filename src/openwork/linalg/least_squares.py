@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
+from .. import DTypeError, ShapeError, Tensor
 from ..progress import Passes
 from ..reals import real
 from ..runtime.gradient_hook import rule, tracked
-from ..tensor.tensor import Tensor
 from .direct_solver.orthogonal import Orthogonal, RowPlan, analysed
 from .direct_solver.systems import Rows, compressed
 from .inverse import InverseOperator, check_transposition

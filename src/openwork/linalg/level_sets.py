@@ -16,13 +16,12 @@ import numpy as np
 
 import openwork as ow
 
-from .. import tuning
+from .. import Tensor, tuning
 from ..classes import define
 from ..storage.buffers import to_numpy
-from ..storage.structure import keep
-from ..tensor.tensor import Tensor
 from .compiled import compiled, parallel, run
 from .kernels import LEVELS_OF_ROWS, SUBSTITUTE, of_triangle
+from .operands import kept
 
 __all__ = ["Schedule", "Trial", "level_of_rows", "substitute", "trial_of"]
 
@@ -87,12 +86,8 @@ def trial_of(t: Tensor, lower: bool, m: int) -> Trial | None:
     crd = t.crd(1)
     if threads < 2 or crd is None or len(crd) * m < 2 * WIDE:
         return None
-    facts, key = t._storage.facts, ("level sets", lower, m, threads)
-    known_trial: Trial | None = facts.get(key)
-    if known_trial is None:
-        known_trial = Trial()
-        keep(facts, key, known_trial)
-    return known_trial
+    trial: Trial = kept(t, ("level sets", lower, m, threads), Trial)
+    return trial
 
 
 def _schedule(t: Tensor, kind: str, lower: bool, m: int, threads: int) -> Schedule | None:

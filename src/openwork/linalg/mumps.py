@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedError
+from .. import UnsupportedError
 from .direct_solver.systems import Rows, mirror
 
 __all__ = ["Mumps"]

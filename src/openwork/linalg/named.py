@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import UnsupportedError, suggestion
-from ..tensor.tensor import Tensor
+from .. import Tensor, UnsupportedError
+from ..errors import suggestion
 from .amg import amg
 from .chebyshev import chebyshev
 from .incomplete_lu import ilu0

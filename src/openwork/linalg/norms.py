@@ -7,20 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+import openwork as ow
+
+from .. import ShapeError, Tensor, UnsupportedError, asarray, eye
 from ..integers import integer, integers
-from ..interop.sources import asarray
-from ..ir.types import COMPLEX
 from ..ops.axes import axes_of
-from ..ops.creation import eye
-from ..ops.elementwise.maps import unary
-from ..ops.manipulation import triangles
-from ..ops.reductions import statistics as st
-from ..ops.reductions.by_ranges import by_ranges
-from ..ops.reductions.roots import power_of, presence_of, root_of
+from ..ops.reductions.norms import p_norm
 from ..reals import real
 from ..storage.buffers import cast, is_torch, numpy_dtype
-from ..tensor.tensor import Tensor
 from .dense_format import linear_algebra, svdvals
 from .eigen import svds
 from .operands import matrix, solve_scalar, square
@@ -89,31 +83,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     5.0
     """
     ord = ord if type(ord) is int else real(ord, "vector_norm", "ord")
-    x = _tensor(x)
-    if ord == math.inf or ord == -math.inf:
-        fold, extreme = (np.maximum, st.max) if ord > 0 else (np.minimum, st.min)
-        return by_ranges(
-            x, axis, keepdims, fold, lambda part: extreme(unary("abs", part), axis=axis, keepdims=keepdims)
-        )
-    total = by_ranges(
-        x, axis, keepdims, np.add,
-        lambda part: st.sum(_powers(part, ord), axis=axis, keepdims=keepdims),
-    )  # fmt: skip
-    if ord in (0, 1):
-        return total
-    return root_of(total) if ord == 2 else root_of(total, ord)
-
-
-def _powers(x: Tensor, ord: Any) -> Tensor:
-    """What the norm of this order adds up."""
-    if ord == 2 and x._storage.scalar not in COMPLEX:
-        return unary("square", x)
-    sizes = unary("abs", x)
-    if ord == 0:
-        return presence_of(sizes)
-    if ord == 1:
-        return sizes
-    return unary("square", sizes) if ord == 2 else power_of(sizes, ord)
+    return p_norm(_tensor(x), ord, axis, keepdims)
 
 
 def matrix_norm(
@@ -141,8 +111,8 @@ def matrix_norm(
         return vector_norm(t, axis=(rows, cols), keepdims=keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         first, second = (rows, cols) if abs(ord) == 1 else (cols, rows)
-        sums = by_ranges(t, first, True, np.add, lambda part: st.sum(unary("abs", part), axis=first, keepdims=True))
-        return (st.max if ord > 0 else st.min)(sums, axis=(first, second), keepdims=keepdims)
+        sums = p_norm(t, 1, first, True)
+        return (sums.max if ord > 0 else sums.min)(axis=(first, second), keepdims=keepdims)
     if ord in (2, -2, "nuc") and t.format.is_dense:
         return _by_singular_values(t, ord, rows, cols, keepdims)
     if ord == 2 and t.ndim == 2:
@@ -163,7 +133,7 @@ def _two_axes(axis: Any, ndim: int) -> tuple[int, int]:
 def _by_singular_values(t: Tensor, ord: Any, rows: int, cols: int, keepdims: bool) -> Tensor:
     order = [*(d for d in range(t.ndim) if d not in (rows, cols)), rows, cols]
     sigma = svdvals(t.transpose(order))
-    out = st.sum(sigma, axis=-1) if ord == "nuc" else (st.max if ord > 0 else st.min)(sigma, axis=-1)
+    out = (sigma.sum if ord == "nuc" else sigma.max if ord > 0 else sigma.min)(axis=-1)
     shape = tuple(1 if d in (rows, cols) else n for d, n in enumerate(t.shape) if keepdims or d not in (rows, cols))
     return Tensor._from_dense(out.to_dense().reshape(shape))
 
@@ -203,7 +173,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     t = x if isinstance(x, Tensor) else asarray(x)
     if t.ndim < 2:
         raise ShapeError(f"trace: expected a matrix; got shape {t.shape}\n  help: a trace is over two dimensions")
-    return triangles.trace(t, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
+    return ow.trace(t, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
 def matrix_power(a: Any, n: int, /) -> Any:
@@ -234,13 +204,11 @@ def matrix_power(a: Any, n: int, /) -> Any:
         if t.ndim != 2:
             raise UnsupportedError("matrix_power: n=0 of a stack\n  supported: one matrix")
         return eye(t.shape[0], dtype=t.dtype, format=t.format)
-    power, out = t, None
+    power: Any = t
+    out: Any = None
     while n:
-        out = power if out is None and n & 1 else _times(out, power) if n & 1 else out
+        if n & 1:
+            out = power if out is None else out @ power
         n >>= 1
-        power = _times(power, power) if n else power
+        power = power @ power if n else power
     return out
-
-
-def _times(a: Any, b: Any) -> Any:
-    return a @ b

@@ -10,19 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.coiterate.merge_formats import with_bitmap
-from ..errors import ShapeError, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError, asarray, sparse_coo_tensor
 from ..integers import integer
-from ..interop.layouts import sparse_coo_tensor
-from ..interop.sources import asarray, refuse_device
-from ..ops.indexing.taking import prune
+from ..interop.sources import refuse_device
 from ..reals import real
 from ..runtime.layouts import layout_of
 from ..runtime.promote import promote
-from ..storage.buffers import Array, as_array, cast, is_torch, numpy_dtype, scalar_of, to_numpy
+from ..storage.buffers import as_array, cast, is_torch, numpy_dtype, scalar_of, to_numpy
 from ..storage.recorded import refuse_recorded
 from ..storage.structure import keep
-from ..tensor.tensor import Tensor
 
 __all__ = [
     "check_rows",
@@ -31,6 +27,7 @@ __all__ = [
     "dense_array",
     "matrices",
     "matrix",
+    "kept",
     "kept_with_structure",
     "narrow_indices",
     "numbers",
@@ -42,6 +39,7 @@ __all__ = [
     "solve_scalar",
     "square",
     "stored_as",
+    "stores_whole_fibres",
     "value_buffers",
 ]
 
@@ -125,7 +123,7 @@ def square(a: Any, operation: str) -> Tensor:
     return t
 
 
-def dense_array(t: Tensor) -> Array | None:
+def dense_array(t: Tensor) -> Any:
     """The array of a tensor of dense format, or of one without elements, in a floating-point type; None of others."""
     return cast(t.to_dense(), solve_scalar(t)) if t.format.is_dense or not t.size else None
 
@@ -181,7 +179,13 @@ def compressed_matrix(t: Tensor, kind: str, scalar: str | None = None) -> Tensor
     if not t.format.is_unique:
         t = t.coalesce()
     converted: Tensor = t.asformat(kind)
-    return converted if with_bitmap(t.format) is None else prune(converted)
+    return converted.prune() if stores_whole_fibres(t) else converted
+
+
+def stores_whole_fibres(t: Tensor) -> bool:
+    """Whether its format stores whole blocks, rows or diagonals, zeros among them."""
+    last = t.format.levels[-1].format
+    return last.is_dense or last.is_range or last.is_structured
 
 
 def kept_with_structure(t: Tensor, key: Hashable, graph: tuple[Any, Any], make: Callable[[], Any]) -> Any:
@@ -189,12 +193,21 @@ def kept_with_structure(t: Tensor, key: Hashable, graph: tuple[Any, Any], make: 
 
     Formats that store whole blocks leave zeros out, so that rows depend on values; some kinds read a triangle.
     """
+    known, found = kept(t, key, lambda: (graph[:2], make()))
+    if not all(map(np.array_equal, known, graph[:2])):
+        found = make()
+        keep(t._storage.facts, key, (graph[:2], found))
+    return found
+
+
+def kept(t: Tensor, key: Hashable, make: Callable[[], Any]) -> Any:
+    """What `make` gives, kept with the structure of a matrix."""
     facts = t._storage.facts
     found = facts.get(key)
-    if found is None or not all(map(np.array_equal, found[0], graph[:2])):
-        found = graph[:2], make()
+    if found is None:
+        found = make()
         keep(facts, key, found)
-    return found[1]
+    return found
 
 
 def narrow_indices(compressed: Any) -> Any:

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..ops.products.matmul import matmul
+from .. import ShapeError, Tensor, matmul
 from ..progress import Step
 from ..storage.buffers import as_array, cast, numpy_dtype
 from ..storage.recorded import refuse_recorded
-from ..tensor.tensor import Tensor
 from .operands import dense, matrix, solve_scalar
 
 __all__ = ["aslinearoperator", "compose", "counted", "from_callable", "identity", "is_operator", "preconditioner"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from .. import ShapeError, UnsupportedError
 from ..storage.buffers import as_array
 from ..storage.recorded import refuse_recorded
 from ..storage.specified import coordinates

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import DTypeError, ShapeError, Tensor
 from ..advice.table import table_text
 from ..advice.units import count_text, percent_text
-from ..errors import DTypeError, ShapeError
 from ..integers import integer
 from ..progress import Progress, reporting
 from ..storage.buffers import cast, numpy_dtype
-from ..tensor.tensor import Tensor
 from .operands import counts, dense, matrix, numbers, options_of, solve_scalar
 from .operator import aslinearoperator, counted
 

@@ -10,11 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError
-from ..interop.layouts import sparse_csr_tensor
+from .. import DTypeError, ShapeError, Tensor, sparse_csr_tensor
 from ..storage.buffers import as_array
 from ..storage.recorded import refuse_recorded
-from ..tensor.tensor import Tensor
 from .compiled import run
 from .inverse import InverseOperator
 from .operands import same_structure, scipy_matrix, solve_scalar, square

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import Tensor
 from ..reals import real
-from ..tensor.tensor import Tensor
 from .chebyshev import check_symmetry
 from .kernels import IC0, IC_SOLVE, SSOR_SWEEPS
 from .preconditioner import Preconditioner, Rows, pivots

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ShapeError
+from .. import ShapeError
 from ..integers import integer
 from ..progress import Progress, ignore, reporting
 from ..runtime.at_operand import at_operand

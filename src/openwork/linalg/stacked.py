@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from .. import ShapeError, Tensor, reshape
 from ..integers import common_shape
-from ..ops.manipulation.shaping import reshape
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import as_array, cast, is_torch
-from ..tensor.tensor import Tensor
 from .direct_solver.symbolic import Symbolic
 from .factorization import Factorization, factorise_all
 from .inverse import check_transposition

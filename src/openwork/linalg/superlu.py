@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..interop.layouts import sparse_csc_tensor
+from .. import ShapeError, Tensor, sparse_csc_tensor
 from ..storage.buffers import as_array, to_numpy
 from ..storage.recorded import refuse_recorded
-from ..tensor.tensor import Tensor
 from .direct_solver.solvers import parity
 from .direct_solver.systems import Rows
 from .inverse import InverseOperator

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.elementwise.functions import conj
+from .. import Tensor, conj
 from ..runtime.gradient_hook import differentiable
 from ..runtime.layouts import layout_of
 from ..storage.buffers import to_numpy
-from ..tensor.tensor import Tensor
 from .compiled import numpy_dtype, run
 from .inverse import check_transposition
 from .kernels import ROW, of_triangle

@@ -11,11 +11,9 @@ import numpy as np
 
 import openwork as ow
 
-from ..errors import ShapeError, UnsupportedError
-from ..format import format as parse_format
+from .. import ShapeError, Tensor, UnsupportedError
 from ..integers import common_shape
 from ..storage.buffers import cast, to_numpy
-from ..tensor.tensor import Tensor
 from .compiled import compiled, numpy_dtype, parallel
 from .operands import check_rows, right_side, solve_scalar, square
 
@@ -72,7 +70,7 @@ def _diagonal_format(ndim: int) -> Any:
     """Diagonals outermost, then the stack, then rows."""
     names = [f"b{k}" for k in range(ndim - 2)]
     levels = ", ".join(("j - i : compressed", *(f"{b} : dense" for b in names), "i : range"))
-    return parse_format(f"({', '.join((*names, 'i', 'j'))}) -> ({levels})", ndim)
+    return ow.format(f"({', '.join((*names, 'i', 'j'))}) -> ({levels})", ndim)
 
 
 def is_tridiagonal(t: Tensor) -> bool:

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.coiterate.merge_formats import with_bitmap
-from ...errors import ShapeError, UnsupportedError, suggestion
-from ...ops.indexing.taking import prune
+from ... import ShapeError, Tensor, UnsupportedError
+from ...errors import suggestion
 from ...storage.buffers import as_array, to_numpy
-from ...tensor.tensor import Tensor
-from ..operands import matrix
+from ..operands import matrix, stores_whole_fibres
 from .cuthill_mckee import reverse_cuthill_mckee
 from .dissection import nested_dissection
 from .graph import Graph, adjacency, transposed
@@ -37,8 +35,8 @@ def structure(t: Tensor) -> Graph:
     Zeros of formats that store whole blocks, rows or diagonals are left out.
     """
     csr = t.asformat("csr")
-    if with_bitmap(t.format) is not None:
-        csr = prune(csr)
+    if stores_whole_fibres(t):
+        csr = csr.prune()
     pos, crd = to_numpy(csr.pos(1)), to_numpy(csr.crd(1))
     wide = max(t.shape[0] + t.shape[1], 2 * len(crd)) >= 2**31
     kind = np.int64 if wide else np.int32

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...codegen.pool import get_num_threads
+import openwork as ow
+
 from ...progress import Passes
 from ...storage.buffers import numpy_dtype
 from .factors import Factors, factor_side_by_side
@@ -208,7 +209,7 @@ def factor_all(solvers: Sequence[Multifrontal], rows: Sequence[Rows]) -> None:
     What fails is found by `check` of each.
     """
     scaled = [solver._scaled(r) for solver, r in zip(solvers, rows, strict=True)]
-    if len(solvers) < get_num_threads():
+    if len(solvers) < ow.get_num_threads():
         for solver, (values, tiny) in zip(solvers, scaled, strict=True):
             solver.factors.factor(values, tiny)
     elif solvers:

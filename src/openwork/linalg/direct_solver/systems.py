@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import Tensor
 from ...classes import frozen
 from ...storage.buffers import to_numpy
-from ...tensor.tensor import Tensor
 from ..operands import compressed_matrix, stored_as
 from .graph import Graph, transposed
 
