@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import DTypeError, ShapeError
+from .. import DTypeError, ShapeError
 from ..ir.ops import COMPARISONS, arity
 from ..late import late
 from ..ops.elementwise.maps import elementwise

@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from .. import DTypeError, FormatError, ShapeError, Tensor, UnsupportedError, asarray, sparse_mask
 from ..compiler.coiterate.merge_formats import with_bitmap
-from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
-from ..interop.sources import asarray, is_on_device, refuse_device
+from ..interop.sources import is_on_device, refuse_device
 from ..late import late
-from ..ops.indexing.taking import sparse_mask, values_at
+from ..ops.indexing.taking import values_at
 from ..runtime.conversion.remap import canonical
 from ..runtime.gradient_hook import tracked
 from ..storage import buffers
 from ..storage.buffers import Array, as_array, flat, is_torch, scalar_of, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor
 from . import forms
 from .structure import pattern, restricted, same
 from .tensor import MaskedTensor, wrap, zero

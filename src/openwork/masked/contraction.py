@@ -15,22 +15,17 @@ from typing import Any
 
 import numpy as np
 
+import openwork as ow
+
+from .. import Format, Semiring, Tensor, UnsupportedError, sparse_mask, zeros_like
 from ..compiler.schedule.product import prefers_sparse
-from ..compiler.semiring import Semiring
-from ..errors import UnsupportedError
-from ..format.format import Format
 from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply
-from ..ops.creation import zeros_like
-from ..ops.indexing.taking import sparse_mask
-from ..ops.products import einsum as tensors
 from ..ops.products.subscripts import parse_subscripts, subscripts_of
 from ..runtime.contraction.sparse import absent
-from ..runtime.semirings import semiring as semiring_of
 from ..runtime.zero_annihilation import bounded
-from ..storage.buffers import as_array, cast, is_array, is_torch, itemsize, length, scalar_of, to_numpy
+from ..storage.buffers import as_array, cast, is_array, is_torch, scalar_of, to_numpy
 from ..tensor.lazy import is_lazy
-from ..tensor.tensor import Tensor
 from . import forms
 from .construct import as_masked_tensor, strided_tensor
 from .structure import in_one_library, merged, pattern, settled
@@ -71,7 +66,7 @@ def einsum(
       [  1.0000,   4.0000,       --]
     )
     """
-    ring = semiring_of(semiring)
+    ring = ow.semiring(semiring)
     if not isinstance(subscripts, str):
         subscripts, operands = subscripts_of((subscripts, *operands))
     factors = list(in_one_library(*(_factor(x, ring) for x in operands)))
@@ -128,7 +123,7 @@ def _product(inputs: tuple[str, ...], factors: list[Any], output: str, ring: Sem
         return _strided(text, factors)
     operands = [stored(x) if isinstance(x, MaskedTensor) else x for x in factors]
     semiring = ring if ring.name != "plus_times" else ring.name  # by its name, of which prepared calls are kept
-    values = tensors.einsum(text, *operands, semiring=semiring)
+    values = ow.einsum(text, *operands, semiring=semiring)
     terms = [t for t, x in _zip(inputs, factors) if isinstance(x, MaskedTensor)]
     if output and _is_missing(_apart(inputs, output), terms, masked):
         t = values if isinstance(values, Tensor) else Tensor._from_dense(values)
@@ -163,9 +158,9 @@ def _counted(
     """The letters of the result that masked operands have, and how many products of their elements there are; sparse
     where extents are given and far more than the elements."""
     out = "".join(c for c in output if any(c in t for t in terms))
-    held = sum(length(m.values) for m in masked)
+    held = sum(len(m.values) for m in masked)
     format = "coo" if out and sizes is not None and prefers_sparse(math.prod(sizes[c] for c in out), held) else None
-    return out, tensors.einsum(f"{','.join(terms)}->{out}", *(_ones(m) for m in masked), format=format)
+    return out, ow.einsum(f"{','.join(terms)}->{out}", *(_ones(m) for m in masked), format=format)
 
 
 def _companion(values: Any, terms: list[str], output: str, masked: list[MaskedTensor]) -> MaskedTensor:
@@ -192,9 +187,9 @@ def _everywhere(
     there = products if isinstance(products, Tensor) else Tensor._from_dense(products)
     marks = strided_tensor(there.to_dense(), (there > 0).to_dense()) if there.format.is_dense else wrap(there)
     count = marks.nse * math.prod(sizes[c] for c in output if c not in out)
-    held = sum(length(m.values) for m in masked) + (length(values.values) if isinstance(values, Tensor) else count)
+    held = sum(len(m.values) for m in masked) + (len(values.values) if isinstance(values, Tensor) else count)
     if prefers_sparse(count, held):
-        size = count * itemsize(scalar_of(masked[0].values))
+        size = count * masked[0].dtype.itemsize
         raise UnsupportedError(
             "einsum: a masked tensor with a sparse Tensor, which has a value everywhere:"
             f" {count:,} elements, {size:,} bytes\n  help: as_masked_tensor(t), whose other elements are missing"

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError, broadcast_to, sparse_mask
 from ..integers import common_shape
 from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
 from ..late import late
-from ..ops.indexing.taking import sparse_mask, values_at
-from ..ops.manipulation.repetition import broadcast_to
+from ..ops.indexing.taking import values_at
 from ..runtime.gradient_hook import tracked
 from ..runtime.values import apply
-from ..storage.buffers import Array, as_array, is_array, is_torch, length, scalar_of
+from ..storage.buffers import Array, as_array, is_array, is_torch, scalar_of
 from ..storage.storage import Storage
 from ..tensor.lazy import is_lazy
-from ..tensor.tensor import Tensor
 from . import forms
 from .structure import in_one_library, merged, require_equal, same, sampled, settled, values_on
 from .tensor import MaskedTensor, wrap, zero
@@ -183,9 +181,9 @@ def _called(function: Callable[..., Any], values: list[Any]) -> Any:
 def remade(s: Storage, values: Array, scalar: bool) -> MaskedTensor:
     """The masked tensor of a structure over other values."""
 
-    if tuple(values.shape) != (length(s.values),):
+    if tuple(values.shape) != (len(s.values),):
         raise ShapeError(
-            f"a function of {length(s.values)} specified elements gave an array of shape {tuple(values.shape)}"
+            f"a function of {len(s.values)} specified elements gave an array of shape {tuple(values.shape)}"
             "\n  help: functions of single elements can be lifted only"
         )
     return wrap(Tensor._from_storage(s.with_values(values, zero(scalar_of(values)))), scalar)

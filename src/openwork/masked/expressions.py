@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..fusion.program import compute
+from .. import Lazy, Tensor, compute
 from ..ir.operations import with_trait
 from ..ir.ops import arity
 from ..runtime.gradient_hook import tracked
@@ -22,8 +22,7 @@ from ..runtime.operation import namespace
 from ..storage.storage import Storage
 from ..tables import SPOKEN
 from ..tensor.expression_graph import ELEMENTWISE, MATMUL, REDUCE, SELECT, TRANSPOSE, Graph, Node
-from ..tensor.lazy import Lazy, leaf
-from ..tensor.tensor import Tensor
+from ..tensor.lazy import leaf
 from . import forms, products
 from .elementwise import binary, remade, select, unary
 from .structure import same

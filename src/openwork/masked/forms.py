@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import openwork as ow
+
+from .. import Format
 from ..compiler.coiterate.merge_formats import with_bitmap
 from ..compiler.conversion.level_runs import unbatched
 from ..format import build
-from ..format import format as parse
 from ..format.cached import cached
 from ..format.expression import Dim, Div, Expression, Mod
-from ..format.format import Format, Level
+from ..format.format import Level
 from ..ops.result_format import named_family
 from ..runtime.conversion.remap import canonical
 from ..runtime.layouts import layout_of
@@ -35,7 +37,7 @@ __all__ = ["fitting", "keeping", "layout_name", "plain", "related", "strided"]
 def strided(ndim: int) -> Format:
     """The bitmap format of a rank, row-major: what a dense array and its mask are; that of rank 0 has one dimension."""
 
-    return parse("bitmap", max(ndim, 1))
+    return ow.format("bitmap", max(ndim, 1))
 
 
 @cached(1024)

@@ -14,14 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..format import coo
+from .. import ShapeError, Tensor, asarray, broadcast_to, sparse_mask
 from ..integers import integer
-from ..interop.sources import asarray
-from ..ops.indexing.taking import prune, sparse_mask
-from ..ops.manipulation.repetition import broadcast_to
 from ..storage.buffers import Array, as_array, is_array, is_torch
-from ..tensor.tensor import Tensor
 from . import forms, order, products
 from .construct import as_masked_tensor, strided_tensor
 from .elementwise import binary, unary
@@ -91,7 +86,7 @@ def _at_mask(operation: str, t: Tensor, mask: Any) -> Tensor:
             pattern = broadcast_to(pattern, t.shape)
         except ShapeError:
             raise _no_broadcast(operation, pattern.shape, t.shape) from None
-    return sparse_mask(t, prune(pattern.asformat(coo(t.ndim))).asformat(forms.fitting(t.format)))
+    return sparse_mask(t, pattern.asformat("coo").prune().asformat(forms.fitting(t.format)))
 
 
 def _reduced(

@@ -11,8 +11,7 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
-from ..errors import UnsupportedError
-from ..format.format import Format
+from .. import Format, Tensor, UnsupportedError
 from ..interop.operands import adopt_foreign
 from ..ir.index import Assignment, Expression
 from ..late import resolved
@@ -24,7 +23,6 @@ from ..runtime.operation import OPERATIONS, block
 from ..storage.buffers import is_array
 from ..tables import TORCH
 from ..tensor import dtypes
-from ..tensor.tensor import Tensor
 from . import forms, products, shaping
 from .elementwise import binary, unary
 from .reductions import reduce

@@ -19,25 +19,22 @@ from typing import Any
 
 import numpy as np
 
+from .. import Semiring, Tensor, UnsupportedError, asarray, zeros_like
 from ..classes import frozen
 from ..compiler.schedule.product import prefers_sparse
-from ..compiler.semiring import MONOIDS, Semiring
+from ..compiler.semiring import MONOIDS
 from ..compiler.single.factors import identity
-from ..errors import UnsupportedError
 from ..fusion import statement
 from ..fusion.notation import read_by, run_program
 from ..fusion.operands import align_dims, check_exponents, replace_diagonals, substitute
 from ..fusion.sparse_reduction import fold_stored
 from ..fusion.terms import product_of
-from ..interop.sources import asarray
 from ..ir.einstein import separated
 from ..ir.index import REDUCED_BY, Access, Apply, Assignment, Expression, Literal, accesses
-from ..ops.creation import zeros_like
 from ..ops.elementwise.maps import elementwise
 from ..runtime.promote import promote
-from ..storage.buffers import as_array, is_array, library_of, scalar_of
+from ..storage.buffers import as_array, is_array, scalar_of
 from ..storage.scalars import python_scalar
-from ..tensor.tensor import Tensor
 from . import contraction, forms
 from .construct import as_masked_tensor, strided_tensor
 from .elementwise import binary
@@ -261,7 +258,7 @@ def _onto(op: str, old: Any, new: MaskedTensor, own: tuple[str, ...], order: tup
     """`old op new` where `old` is not masked: what is missing is the identity of the operation."""
     like = getattr(old, "values", old) if not is_array(old) else old
     scalars = (scalar_of(new.values), scalar_of(as_array(like)))
-    scalar = promote(scalars, library_of(new.values))
+    scalar = promote(scalars, new._tensor._storage.library)
     start = identity(op, scalar).value if ring is None else ring.add.identity_of(scalar)
     filled = new.astype(scalar).filled(python_scalar(start, scalar))
     found = elementwise(op, old, filled if len(own) == len(order) else align_dims(filled, own, order))

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import DTypeError, ShapeError, Tensor, UnsupportedError, sparse_mask
 from ..codegen import cache as kernels
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
-from ..errors import DTypeError, ShapeError, UnsupportedError
-from ..format import coo
 from ..integers import integer
 from ..ir.types import COMPLEX, FLOATS
 from ..late import late
-from ..ops.indexing.taking import prune, sparse_mask
 from ..ops.reductions.folds import axes_of
 from ..ops.reductions.order_statistics import TopK
 from ..ops.reductions.search import _linearize
@@ -25,10 +23,9 @@ from ..runtime.conversion.radix_sort import distinct
 from ..runtime.gradient_hook import tracked
 from ..runtime.promote import accumulator
 from ..runtime.values import apply
-from ..storage.buffers import Array, as_array, cast, is_torch, length, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_torch, to_numpy
 from ..storage.recorded import bare
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
 from .elementwise import remade
@@ -80,7 +77,7 @@ def _axis(operation: str, m: MaskedTensor, axis: int | None) -> int:
 def _fibres(m: MaskedTensor, d: int) -> tuple[Tensor, Ints, tuple[int, ...]]:
     """The specified elements in ordered COO with axis `d` last, the fibre of each, and how the dimensions stand."""
     order = (*(k for k in range(m.ndim) if k != d), d)
-    t = m._tensor.transpose(order).asformat(coo(m.ndim))
+    t = m._tensor.transpose(order).asformat("coo")
     crd = [to_numpy(c) for c in t._storage.crd if c is not None]
     return t, _linearize(crd[:-1], list(t.shape[:-1]), len(crd[-1])), order
 
@@ -220,13 +217,13 @@ def lower_median(m: MaskedTensor, axis: int, keepdims: bool = False) -> tuple[Ma
 
 def _sparse(m: MaskedTensor) -> Tensor:
     """The specified elements in a format that stores no others."""
-    return m._tensor.asformat(coo(m.ndim)) if m._tensor.format.is_dense else m._tensor
+    return m._tensor.asformat("coo") if m._tensor.format.is_dense else m._tensor
 
 
 def _all_in_one_row(m: MaskedTensor) -> Rows:
     values = m.compressed()
-    ends = np.array([0, length(values)])
-    return Rows(values, ends, np.arange(ends[1]), 1, length(values), 0, True)
+    ends = np.array([0, len(values)])
+    return Rows(values, ends, np.arange(ends[1]), 1, len(values), 0, True)
 
 
 def _kept(m: MaskedTensor, axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
@@ -244,7 +241,7 @@ def mask_nan(m: MaskedTensor) -> MaskedTensor:
     stays = Tensor._from_storage(
         s.with_values(apply("not", apply("isnan", bare(s.values) if is_torch(s.values) else s.values)), False)
     )
-    return wrap(settled(sparse_mask(m._tensor, prune(stays)), m.format))
+    return wrap(settled(sparse_mask(m._tensor, stays.prune()), m.format))
 
 
 def unique(m: MaskedTensor) -> MaskedTensor:
@@ -260,6 +257,6 @@ def unique(m: MaskedTensor) -> MaskedTensor:
 
 def nonzero(m: MaskedTensor) -> tuple[Array, ...]:
     """Coordinates, one array for each dimension, of the specified elements that are not zero, row-major."""
-    t = m._tensor.asformat(coo(m._tensor.ndim))
+    t = m._tensor.asformat("coo")
     keep = np.flatnonzero(to_numpy(t.values) != 0)
     return tuple(as_array(to_numpy(c)[keep].astype(np.int64), like=m.values) for c in t._storage.crd if c is not None)

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError, UnsupportedError
-from ..format import format as parse
+import openwork as ow
+
+from .. import ShapeError, Tensor, UnsupportedError, broadcast_to, sddmm
 from ..integers import common_shape
-from ..ops.elementwise.maps import elementwise
-from ..ops.manipulation.repetition import broadcast_to
-from ..ops.products.sddmm import sddmm
-from ..ops.reductions.softmax import log_softmax as log_softmax_of
-from ..ops.reductions.softmax import softmax as softmax_of
 from ..reals import real
 from ..storage.buffers import Array, as_array, is_torch, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor
 from .construct import strided_tensor
 from .contraction import einsum
 from .elementwise import binary, clip
@@ -89,14 +84,14 @@ def softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
     """Exponentials along `axis`, divided by their sum, of specified elements; a row without any stays missing."""
 
     require_masked("softmax", m)
-    return wrap(softmax_of(m._tensor, axis), m._scalar)
+    return wrap(ow.softmax(m._tensor, axis=axis), m._scalar)
 
 
 def log_softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
     """The logarithm of `softmax`, more accurate than of its result."""
 
     require_masked("log_softmax", m)
-    return wrap(log_softmax_of(m._tensor, axis), m._scalar)
+    return wrap(ow.log_softmax(m._tensor, axis=axis), m._scalar)
 
 
 def _against(op: str, m: MaskedTensor, reduced: MaskedTensor) -> MaskedTensor:
@@ -277,15 +272,15 @@ def _block_diagonal(t: Tensor, like: Array) -> Tensor:
     pos = np.zeros(count * n + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=count * n), out=pos[1:])
     pos, crd, ones = (as_array(x, like=like) for x in (pos, columns[order], np.ones(len(rows), np.bool_)))
-    s = Storage((count * n, count * m), parse("csr"), "bool", False, (None, pos), (None, crd), ones)
+    s = Storage((count * n, count * m), ow.format("csr"), "bool", False, (None, pos), (None, crd), ones)
     return Tensor._from_storage(s)
 
 
 def _attended(query: Array, key: Array, value: Array, mask: Tensor, scale: float) -> MaskedTensor:
     """Attention of matrices."""
     turned = key.T if isinstance(key, np.ndarray) else key.mT
-    scores = elementwise("mul", sddmm(mask, query, turned), scale)
-    weights = softmax_of(scores, -1)
+    scores = sddmm(mask, query, turned) * scale
+    weights = ow.softmax(scores)
     seen = reduce("count", _wrapped_pattern(mask), 1).values > 0
     out = weights @ value
     bits = seen[:, None] & as_array(np.ones(tuple(out.shape), np.bool_), like=seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UnsupportedError
+from .. import UnsupportedError
 from ..late import late
 from ..ops.numpy_protocol import by_name
 from ..storage.buffers import is_torch

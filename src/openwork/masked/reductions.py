@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import openwork as ow
+
+from .. import DTypeError, Tensor
 from ..compiler.single.factors import identity
-from ..errors import DTypeError
-from ..format import coo
 from ..format.expression import Dim
 from ..ir.types import COMPLEX, FLOATS
 from ..ops.reductions.folds import _statement, accumulation_type, axes_of, fold, statement_names
@@ -31,10 +32,9 @@ from ..runtime.gradient_hook import tracked
 from ..runtime.promote import accumulator
 from ..runtime.strided import strided
 from ..runtime.values import apply
-from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_name, scalar_of, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_torch, scalar_name, scalar_of, to_numpy
 from ..storage.storage import Storage
 from ..storage.structure import keep
-from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
 from .tensor import wrap, zero
@@ -77,7 +77,7 @@ def reduce(
     given = axes_of(axis, m.ndim)
     plan = None if op == "count" or forms.has_bits(m.format) else sparse_reduction(m._tensor, given, keepdims)
     if plan is not None and plan.places.target.levels[-1].format.is_dense:  # it would specify what is missing
-        plan = sparse_reduction(m._tensor, given, keepdims, target=coo(plan.places.target.ndim))
+        plan = sparse_reduction(m._tensor, given, keepdims, target=ow.format("coo", plan.places.target.ndim))
     if plan is not None:
         rows = wrap(Tensor._from_storage(plan.rows))
         return _by_fibres(plan, reduce(op, rows, plan.places.over, False, dtype, correction, ord))
@@ -112,7 +112,7 @@ def _summed_in(op: str, s: Storage, dtype: Any) -> str:
 def _bits_of_all(s: Storage, axes: tuple[int, ...]) -> Array | None:
     """The bits, one for each element, where all of them are reduced."""
     bits = s.crd[-1] if len(axes) == len(s.shape) and forms.has_bits(s.format) else None
-    return bits if bits is not None and length(bits) == math.prod(s.shape) else None
+    return bits if bits is not None and len(bits) == math.prod(s.shape) else None
 
 
 def _total(op: str, s: Storage, dtype: Any, m: MaskedTensor, axes: tuple[int, ...], keepdims: bool) -> MaskedTensor:

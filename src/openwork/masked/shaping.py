@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DTypeError, ShapeError, UnsupportedError
+import openwork as ow
+
+from .. import DTypeError, ShapeError, Tensor, UnsupportedError
 from ..integers import integers
 from ..ops.axes import axis_of
-from ..ops.indexing import taking
 from ..ops.indexing.assign import assign
-from ..ops.indexing.index import index
 from ..ops.indexing.taking import values_at
-from ..ops.manipulation import joining, shaping
 from ..runtime.operation import block
 from ..storage.buffers import as_array, cast, is_array, to_numpy
-from ..tensor.tensor import Tensor
 from . import forms
 from .construct import strided_tensor
 from .structure import in_one_library, pattern, settled
@@ -58,8 +56,8 @@ def item_at(m: MaskedTensor, key: Any) -> MaskedTensor:
     numbers = [p for p in parts if _is_number(p)]
     if len(numbers) == m.ndim and all(_is_number(p) or p is Ellipsis for p in parts):
         places = tuple(_place(int(p), n) for p, n in zip(numbers, m.shape, strict=True))
-        return reshape(shaped(index, m, tuple(slice(p, p + 1) for p in places)), ())
-    return shaped(index, m, parts)
+        return reshape(_settled(m._tensor[tuple(slice(p, p + 1) for p in places)], m), ())
+    return _settled(m._tensor[parts], m)
 
 
 def _is_number(p: Any) -> bool:
@@ -89,7 +87,7 @@ def put(m: MaskedTensor, key: Any, value: Any) -> MaskedTensor:
         values, here = assign(t, key, _plain(value.to_tensor(0))), to_numpy(value.to_dense().get_mask().to_dense())
     else:
         values, here = assign(t, key, _plain(value) if is_array(value) else value), np.asarray(True)
-    marks = taking.prune(assign(marks, key, here)).asformat(forms.fitting(m.format))
+    marks = assign(marks, key, here).prune().asformat(forms.fitting(m.format))
     s = marks._storage
     storage = s.with_values(values_at(values, s), values.fill_value)
     return wrap(Tensor._from_storage(storage), m._scalar)
@@ -113,7 +111,7 @@ def concat(parts: Sequence[MaskedTensor], axis: int | None = 0) -> MaskedTensor:
       [  1.0000,   2.0000,       --,   1.0000,   2.0000,       --]
     )
     """
-    return _settled(joining.concat(_alike(parts), axis=axis), parts[0])
+    return _settled(ow.concat(_alike(parts), axis=axis), parts[0])
 
 
 def stack(parts: Sequence[MaskedTensor], axis: int = 0) -> MaskedTensor:
@@ -130,7 +128,7 @@ def stack(parts: Sequence[MaskedTensor], axis: int = 0) -> MaskedTensor:
     """
     if parts and parts[0]._scalar:
         return concat(parts)
-    return _settled(joining.stack(_alike(parts), axis=axis), parts[0])
+    return _settled(ow.stack(_alike(parts), axis=axis), parts[0])
 
 
 def _alike(parts: Sequence[MaskedTensor]) -> list[Tensor]:
@@ -201,7 +199,7 @@ def reshape(m: MaskedTensor, shape: int | Sequence[int]) -> MaskedTensor:
         return _one_element(m, ())
     if m.size == 1 and set(wanted) <= {1, -1} and wanted.count(-1) < 2:  # a Tensor's is dense and has no mask
         return _settled(_one_element(m, (1,) * len(wanted))._tensor, m)
-    return shaped(shaping.reshape, m, wanted)
+    return shaped(ow.reshape, m, wanted)
 
 
 def _one_element(m: MaskedTensor, shape: Sequence[int]) -> MaskedTensor:

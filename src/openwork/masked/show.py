@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ops.indexing.index import index
 from ..storage.buffers import host_values, to_numpy
 from .forms import layout_name
 from .structure import pattern
@@ -45,7 +44,7 @@ def _arrays(m: MaskedTensor, keep: list[list[int] | None] | None) -> tuple[Any, 
     t = m._tensor.detach()
     for d, places in enumerate(keep or ()):
         if places is not None:
-            t = index(t, (*(slice(None),) * d, np.array(places)))
+            t = t[(*(slice(None),) * d, np.array(places))]
     marks = pattern(t._storage)
     return to_numpy(marks.to_dense()).reshape(_shape(t, m)), host_values(t.to_dense()).reshape(_shape(t, m))
 

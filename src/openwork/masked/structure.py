@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import FormatError, ShapeError, Tensor, sparse_mask
 from ..compiler.coiterate.merge_formats import merge_format, with_bitmap
-from ..errors import FormatError, ShapeError
 from ..ops.elementwise.pointwise import pointwise
-from ..ops.indexing.taking import sparse_mask, values_at
+from ..ops.indexing.taking import values_at
 from ..ops.reductions.softmax import _gather
 from ..ops.result_format import named_family
 from ..runtime.gradient_hook import tracked
-from ..storage.buffers import Array, as_array, cast, is_torch, length, scalar_of, to_numpy, zeros
+from ..storage.buffers import Array, as_array, cast, is_torch, scalar_of, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from ..tensor import one_library
-from ..tensor.tensor import Tensor
 from . import forms
 from .tensor import MaskedTensor, wrap
 
@@ -47,7 +46,7 @@ PIECE = 1 << 15
 
 def same(a: Storage, b: Storage) -> bool:
     """Whether both store their elements in the same places, as far as their buffers tell."""
-    if a.shape != b.shape or a.format != b.format or length(a.values) != length(b.values):
+    if a.shape != b.shape or a.format != b.format or len(a.values) != len(b.values):
         return False
     pairs = zip((*a.pos, *a.crd), (*b.pos, *b.crd), strict=True)
     return all(x is y or (x is not None and y is not None and _equal(x, y)) for x, y in pairs)
@@ -79,8 +78,7 @@ def in_one_library(*operands: Any) -> Sequence[Any]:
 
 def pattern(s: Storage) -> Tensor:
     """A bool Tensor that is True where the storage has an element."""
-    values = zeros(length(s.values), "bool", s.values)
-    values[...] = True
+    values = as_array(np.ones(len(s.values), np.bool_), like=s.values)
     return Tensor._from_storage(s.with_values(values, False))
 
 
@@ -106,8 +104,8 @@ def require_equal(operation: str, a: MaskedTensor, b: MaskedTensor) -> Array:
     if s.format == t.format and not forms.loose(s.format):
         return values_on(s, wrap(Tensor._from_storage(t)))
     raise ShapeError(
-        f"{operation}: the masks agree, but what is stored does not: {length(s.values)} elements and "
-        f"{length(t.values)}, some of them stored and masked out\n  formats: {s.format} and {t.format}"
+        f"{operation}: the masks agree, but what is stored does not: {len(s.values)} elements and "
+        f"{len(t.values)}, some of them stored and masked out\n  formats: {s.format} and {t.format}"
         "\n  help: compact() drops elements that are stored and masked out"
     )
 

@@ -7,8 +7,9 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
-from ..format import coo
+import numpy as np
+
+from .. import DTypeError, FormatError, InvariantError, ShapeError, Tensor, UnsupportedError
 from ..integers import extents
 from ..interop.scipy_operators import declined
 from ..late import late
@@ -19,7 +20,6 @@ from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.documentation import document_class, one_class
 from ..tensor.methods import MaskedMethods
-from ..tensor.tensor import Tensor
 from ..tensor.torch_names import LAYOUTS, CallableBool, CallableSize
 from . import forms
 from .arithmetic import Arithmetic
@@ -27,8 +27,6 @@ from .methods import Methods
 from .protocols import Protocols
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..format.format import Format
 
 there = late("device.masked", "MaskedDeviceTensor")
@@ -130,7 +128,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
     def nse(self) -> int:
         """The number of specified elements."""
         bits = bits_of(self._tensor._storage)
-        if bits is not None and buffers.length(bits) == self.size:
+        if bits is not None and len(bits) == self.size:
             return int(bits.sum())
         return self._tensor.nse
 
@@ -165,8 +163,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         s = self._tensor._storage
         bits = bits_of(s)
         if bits is None:
-            bits = buffers.zeros(buffers.length(s.values), "bool", s.values)
-            bits[...] = True
+            bits = buffers.as_array(np.ones(len(s.values), np.bool_), like=s.values)
         return self._apart(bits)
 
     data, mask = get_data, get_mask
@@ -258,7 +255,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
 
         if self._scalar:
             return self.values[bits_of(self._tensor._storage)]
-        return self._tensor.asformat(coo(self.ndim)).values
+        return self._tensor.asformat("coo").values
 
     def compact(self) -> MaskedTensor:
         """The same elements without those that are stored and masked out, as far as the format can."""
@@ -288,7 +285,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         if self.size != 1:
             raise ShapeError(f"item: expected one element; got shape {self.shape}\n  help: index it first")
         elements = self.compressed()
-        if not buffers.length(elements):
+        if not len(elements):
             raise ValueError("item: the element is missing\n  help: filled(value) gives it a value")
         return elements[0].item()
 

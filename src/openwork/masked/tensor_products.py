@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..format.format import Format
-from ..interop.sources import asarray
+from .. import Format, Tensor, asarray
 from ..ops.products.tensor_times import mttkrp_subscripts, ttm_letters, ttv_letters
-from ..tensor.tensor import Tensor
 from .contraction import einsum
 from .notation import evaluate
 from .structure import pattern

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import UnsupportedError
+from .. import Tensor, UnsupportedError
 from ..namespaces import entering
 from ..storage.buffers import as_array, is_torch
 from ..tables import MASKED, TORCH
-from ..tensor.tensor import Tensor
 from ..torch.functions.call import condition_first, table_names
 from ..torch.functions.elementwise import ANY_ELEMENTWISE, BINARY
 from ..torch.functions.methods import DTYPES, NOT_METHODS, RESHAPING

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch.utils import _pytree as pytree
 
-from ..errors import UnsupportedError
+from .. import Tensor, UnsupportedError
 from ..storage.buffers import is_array, scalar_of
 from ..storage.recorded import in_transform, outside
 from ..storage.storage import Storage
-from ..tensor.tensor import Tensor
 from .tensor import MaskedTensor, wrap
 
 __all__ = ["AllBuffers", "Context", "all_buffers", "flatten", "register", "unflatten"]
