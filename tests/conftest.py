@@ -38,6 +38,8 @@ settings.register_profile("nightly", deadline=None, max_examples=5000, suppress_
 settings.register_profile("seeded", settings.get_profile("ci"), derandomize=False, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 _KERNELS = pytest.StashKey[str]()
+_GARBAGE = 20_000
+"""New objects after which garbage is looked for: with Python's 700, a twentieth of the time of the tests went there."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,10 +58,18 @@ def _memory() -> str | None:
     return shared if room else None
 
 
-def pytest_collection_finish() -> None:
-    """What was imported stays: a collection of garbage that walks over all of it takes seconds."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported stays: to walk over all of it in search of garbage takes seconds, each time."""
+    gc.disable()
+    try:
+        result = yield
+        gc.collect()
+        gc.freeze()
+        return result
+    finally:
+        gc.enable()
+        gc.set_threshold(_GARBAGE)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
