@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from masked_cases import CASES, MOST, SHAPES, agree, arrays, made, reference
 
 import openwork as ow
-from openwork.masked import forms
+from openwork.ops import mask_formats as forms
 
 
 @pytest.mark.thin(14)

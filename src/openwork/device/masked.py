@@ -12,8 +12,8 @@ from ..errors import UnsupportedError
 from ..format.format import Format
 from ..ir.operations import OPERATIONS
 from ..late import late
-from ..masked import forms
 from ..masked.tensor import wrap
+from ..ops import mask_formats as forms
 from ..ops.axes import swapped_axes
 from ..runtime.formats import resolve_format
 from ..runtime.operation import block

@@ -16,7 +16,7 @@ from ..format.format import Format
 from ..integers import common_shape
 from ..ir.index import Access, Apply, Assignment
 from ..late import late
-from ..masked import forms
+from ..ops import mask_formats as forms
 from ..ops.products.subscripts import parse_subscripts, subscripts_of
 from ..ops.result_format import named_family
 from ..runtime.formats import dense_format, resolve_format

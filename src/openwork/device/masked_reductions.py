@@ -13,7 +13,7 @@ from ..errors import DTypeError
 from ..format import coo
 from ..format.format import Format
 from ..ir.types import COMPLEX, FLOATS
-from ..masked import forms
+from ..ops import mask_formats as forms
 from ..ops.reductions.folds import accumulation_type, axes_of
 from ..runtime.promote import accumulator, compute_scalar
 from ..storage.buffers import scalar_name

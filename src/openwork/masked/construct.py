@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import DTypeError, FormatError, ShapeError, Tensor, UnsupportedError, asarray, sparse_mask
-from ..compiler.coiterate.merge_formats import with_bitmap
 from ..interop.sources import is_on_device, refuse_device
 from ..late import late
+from ..ops import mask_formats as forms
 from ..ops.indexing.taking import values_at
 from ..runtime.conversion.remap import canonical
 from ..runtime.gradient_hook import tracked
@@ -17,7 +17,6 @@ from ..storage import buffers
 from ..storage.buffers import Array, as_array, flat, is_torch, scalar_of, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
-from . import forms
 from .structure import pattern, restricted, same
 from .tensor import MaskedTensor, wrap, zero
 
@@ -172,7 +171,7 @@ def _alone(data: Any) -> MaskedTensor:
         return _number(t, _stores(data))
     if forms.fitting(t.format) == t.format:
         return wrap(t)
-    if with_bitmap(t.format) is None or any(x.format.is_structured for x in t.levels):
+    if not forms.stores_all(t.format) or any(x.format.is_structured for x in t.levels):
         return wrap(t.asformat(forms.fitting(t.format)))
     return wrap(_with_bits(t, pattern(t._storage).values))
 

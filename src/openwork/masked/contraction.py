@@ -21,12 +21,12 @@ from .. import Format, Semiring, Tensor, UnsupportedError, sparse_mask, zeros_li
 from ..compiler.schedule.product import prefers_sparse
 from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply
+from ..ops import mask_formats as forms
 from ..ops.products.subscripts import parse_subscripts, subscripts_of
 from ..runtime.contraction.sparse import absent
 from ..runtime.zero_annihilation import bounded
 from ..storage.buffers import as_array, cast, is_array, is_torch, scalar_of, to_numpy
 from ..tensor.lazy import is_lazy
-from . import forms
 from .construct import as_masked_tensor, strided_tensor
 from .structure import in_one_library, merged, pattern, settled
 from .tensor import MaskedTensor, wrap, zero

@@ -18,13 +18,13 @@ from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
 from ..late import late
+from ..ops import mask_formats as forms
 from ..ops.indexing.taking import values_at
 from ..runtime.gradient_hook import tracked
 from ..runtime.values import apply
 from ..storage.buffers import Array, as_array, is_array, is_torch, scalar_of
 from ..storage.storage import Storage
 from ..tensor.lazy import is_lazy
-from . import forms
 from .structure import in_one_library, merged, require_equal, same, sampled, settled, values_on
 from .tensor import MaskedTensor, wrap, zero
 

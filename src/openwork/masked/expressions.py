@@ -17,13 +17,14 @@ from typing import Any
 from .. import Lazy, Tensor, compute
 from ..ir.operations import with_trait
 from ..ir.ops import arity
+from ..ops import mask_formats as forms
 from ..runtime.gradient_hook import tracked
 from ..runtime.operation import namespace
 from ..storage.storage import Storage
 from ..tables import SPOKEN
 from ..tensor.expression_graph import ELEMENTWISE, MATMUL, REDUCE, SELECT, TRANSPOSE, Graph, Node
 from ..tensor.lazy import leaf
-from . import forms, products
+from . import products
 from .elementwise import binary, remade, select, unary
 from .structure import same
 from .tensor import MaskedTensor, zero

@@ -16,8 +16,9 @@ import numpy as np
 
 from .. import ShapeError, Tensor, asarray, broadcast_to, sparse_mask
 from ..integers import integer
+from ..ops import mask_formats as forms
 from ..storage.buffers import Array, as_array, is_array, is_torch
-from . import forms, order, products
+from . import order, products
 from .construct import as_masked_tensor, strided_tensor
 from .elementwise import binary, unary
 from .reductions import reduce

@@ -15,6 +15,7 @@ from .. import Format, Tensor, UnsupportedError
 from ..interop.operands import adopt_foreign
 from ..ir.index import Assignment, Expression
 from ..late import resolved
+from ..ops import mask_formats as forms
 from ..ops.axes import axis_of
 from ..ops.elementwise import pointwise as merge
 from ..ops.manipulation.padding import pad as padded
@@ -23,7 +24,7 @@ from ..runtime.operation import OPERATIONS, block
 from ..storage.buffers import is_array
 from ..tables import TORCH
 from ..tensor import dtypes
-from . import forms, products, shaping
+from . import products, shaping
 from .elementwise import binary, unary
 from .reductions import reduce
 from .structure import settled

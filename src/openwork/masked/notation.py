@@ -31,11 +31,12 @@ from ..fusion.sparse_reduction import fold_stored
 from ..fusion.terms import product_of
 from ..ir.einstein import separated
 from ..ir.index import REDUCED_BY, Access, Apply, Assignment, Expression, Literal, accesses
+from ..ops import mask_formats as forms
 from ..ops.elementwise.maps import elementwise
 from ..runtime.promote import promote
 from ..storage.buffers import as_array, is_array, scalar_of
 from ..storage.scalars import python_scalar
-from . import contraction, forms
+from . import contraction
 from .construct import as_masked_tensor, strided_tensor
 from .elementwise import binary
 from .reductions import reduce

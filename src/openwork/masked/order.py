@@ -14,9 +14,11 @@ from ..codegen.plan_cache import planned
 from ..integers import integer
 from ..ir.types import COMPLEX, FLOATS
 from ..late import late
+from ..ops import mask_formats as forms
 from ..ops.reductions.folds import axes_of
 from ..ops.reductions.order_statistics import TopK
 from ..ops.reductions.search import _linearize
+from ..ops.reductions.specified import counts
 from ..ops.selection import Rows, rows_of, stored_rows
 from ..ops.sorting import Fibres
 from ..runtime.conversion.radix_sort import distinct
@@ -26,10 +28,8 @@ from ..runtime.values import apply
 from ..storage.buffers import Array, as_array, cast, is_torch, to_numpy
 from ..storage.recorded import bare
 from ..storage.storage import Storage
-from . import forms
 from .construct import strided_tensor
 from .elementwise import remade
-from .reductions import counts
 from .structure import settled
 from .tensor import require_masked, wrap
 

@@ -11,12 +11,12 @@ import openwork as ow
 
 from .. import DTypeError, ShapeError, Tensor, UnsupportedError
 from ..integers import integers
+from ..ops import mask_formats as forms
 from ..ops.axes import axis_of
 from ..ops.indexing.assign import assign
 from ..ops.indexing.taking import values_at
 from ..runtime.operation import block
 from ..storage.buffers import as_array, cast, is_array, to_numpy
-from . import forms
 from .construct import strided_tensor
 from .structure import in_one_library, pattern, settled
 from .tensor import MaskedTensor, wrap

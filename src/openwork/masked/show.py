@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..ops.mask_formats import layout_name
 from ..storage.buffers import host_values, to_numpy
-from .forms import layout_name
 from .structure import pattern
 
 if TYPE_CHECKING:

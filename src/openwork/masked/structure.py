@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import FormatError, ShapeError, Tensor, sparse_mask
-from ..compiler.coiterate.merge_formats import merge_format, with_bitmap
+from ..ops import mask_formats as forms
 from ..ops.elementwise.pointwise import pointwise
 from ..ops.indexing.taking import values_at
 from ..ops.reductions.softmax import _gather
-from ..ops.result_format import named_family
 from ..runtime.gradient_hook import tracked
 from ..storage.buffers import Array, as_array, cast, is_torch, scalar_of, to_numpy
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from ..tensor import one_library
-from . import forms
 from .tensor import MaskedTensor, wrap
 
 if TYPE_CHECKING:
@@ -139,7 +137,7 @@ def merged(
     lacking = [name for name, x in operands.items() if isinstance(x, MaskedTensor)]
     array = operands[lacking[0]].values
     tensors = {name: _tensor(x, array) for name, x in operands.items()}
-    target = merge_format(forms.related(like, len(shape)))
+    target = forms.merged(like, len(shape))
     return wrap(settled(pointwise(e, tensors, target, missing=lacking), like), not shape)
 
 
@@ -174,7 +172,7 @@ def settled(t: Tensor, like: Format) -> Tensor:
     try:
         return t.asformat(forms.related(like, t.ndim))
     except FormatError:
-        return t.asformat(forms.fitting(named_family(forms.plain(like), t.ndim)))
+        return t.asformat(forms.compressed(like, t.ndim))
 
 
 def sampled(s: Storage, array: Array, shape: tuple[int, ...]) -> Array:
@@ -203,7 +201,7 @@ def restricted(m: MaskedTensor, keep: Array) -> Tensor:
     s = m._tensor._storage
     format = forms.keeping(s.format)
     bits = _bits(s)
-    extra = () if bits is not None or with_bitmap(s.format) is not None else (None,)
+    extra = () if bits is not None or forms.stores_all(s.format) else (None,)
     crd = (*s.crd[:-1], keep & bits) if bits is not None else (*s.crd, keep) if extra else (*s.crd[:-1], keep)
     storage = Storage(s.shape, format, s.scalar, s.fill_value, (*s.pos, *extra), crd, s.values)
     return Tensor._from_storage(storage).asformat(forms.fitting(forms.plain(format)))

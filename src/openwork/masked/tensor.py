@@ -13,6 +13,7 @@ from .. import DTypeError, FormatError, InvariantError, ShapeError, Tensor, Unsu
 from ..integers import extents
 from ..interop.scipy_operators import declined
 from ..late import late
+from ..ops import mask_formats as forms
 from ..runtime.formats import resolve_format
 from ..storage import buffers
 from ..storage.buffers import Array
@@ -21,7 +22,6 @@ from ..storage.storage import Storage
 from ..tensor.documentation import document_class, one_class
 from ..tensor.methods import MaskedMethods
 from ..tensor.torch_names import LAYOUTS, CallableBool, CallableSize
-from . import forms
 from .arithmetic import Arithmetic
 from .methods import Methods
 from .protocols import Protocols

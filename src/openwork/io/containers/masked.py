@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import FileFormatError, UnsupportedError
-from ...masked import forms
 from ...masked.tensor import MaskedTensor, bits_of, wrap
+from ...ops import mask_formats as forms
 from ...storage.buffers import to_numpy
 from ...tensor.one_library import in_library
 from ..shared.tensors import to_tensor

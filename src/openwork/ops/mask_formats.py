@@ -17,27 +17,28 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import openwork as ow
-
-from .. import Format
-from ..compiler.coiterate.merge_formats import with_bitmap
+from ..compiler.coiterate.merge_formats import merge_format, with_bitmap
 from ..compiler.conversion.level_runs import unbatched
 from ..format import build
+from ..format import format as parse
 from ..format.cached import cached
 from ..format.expression import Dim, Div, Expression, Mod
-from ..format.format import Level
-from ..ops.result_format import named_family
+from ..format.format import Format, Level
 from ..runtime.conversion.remap import canonical
 from ..runtime.layouts import layout_of
+from .result_format import named_family
 
-__all__ = ["fitting", "keeping", "layout_name", "plain", "related", "strided"]
+__all__ = [
+    "compressed", "fitting", "has_bits", "is_strided", "keeping", "layout_name", "loose", "merged", "plain", "related",
+    "stores_all", "strided",
+]  # fmt: skip
 
 
 @lru_cache(maxsize=64)
 def strided(ndim: int) -> Format:
     """The bitmap format of a rank, row-major: what a dense array and its mask are; that of rank 0 has one dimension."""
 
-    return ow.format("bitmap", max(ndim, 1))
+    return parse("bitmap", max(ndim, 1))
 
 
 @cached(1024)
@@ -98,6 +99,21 @@ def related(format: Format, ndim: int) -> Format:
         return strided(0)
     base = plain(format)
     return fitting(base if base.ndim == ndim else named_family(base, ndim))
+
+
+def compressed(format: Format, ndim: int) -> Format:
+    """The named format of a result, most like this one, which takes any elements: without levels of fixed width."""
+    return fitting(named_family(plain(format), ndim))
+
+
+def merged(format: Format, ndim: int) -> Format:
+    """The format that a merge of a rank writes, whose result is to be `related` to this one."""
+    return merge_format(related(format, ndim))
+
+
+def stores_all(format: Format) -> bool:
+    """Whether the last level stores all children of its parent: an element is left out by a bit of a bitmap there."""
+    return with_bitmap(format) is not None
 
 
 def is_strided(format: Format) -> bool:
