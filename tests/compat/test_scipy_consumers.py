@@ -18,6 +18,9 @@ import openwork as ow
 KINDS = [f"{f}_{c}" for f in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok") for c in ("array", "matrix")]
 FORMATS = ("csr", "csc", "coo", "dcsr", "bsr(2, 2)", "dia", "bitmap", "ell(6)", "dense")
 OPERATORS = ("add", "sub", "mul", "matmul", "truediv", "eq", "ne", "lt", "le", "gt", "ge")
+REFLECTED = ("add", "sub")
+"""Operators that SciPy's classes leave to what stands on their right; of the others they ask an array first."""
+ASK = r"to_scipy\(\).*\n?.*openwork.asarray\(S\) @ t.*openwork.write"
 
 
 def matrix(dtype: Any = float) -> np.ndarray:
@@ -37,7 +40,8 @@ def plain(x: Any) -> np.ndarray:
 
 @pytest.mark.thin(8)
 @pytest.mark.parametrize("kind", KINDS)
-def test_operators_of_scipys_classes_leave_a_tensor_to_its_own(kind):
+def test_operators_of_scipys_classes_leave_a_tensor_to_its_own_or_are_refused(kind):
+    """A dense tensor is an array to SciPy; a sparse one is refused, where SciPy asks for an array, with a remedy."""
     a, b = matrix(), np.diag([1.0, 0, 3, 0, 5, 6])
     s = getattr(sp, kind)(b)
     for format in ("csr", "bitmap", "dense"):
@@ -46,11 +50,21 @@ def test_operators_of_scipys_classes_leave_a_tensor_to_its_own(kind):
             run = getattr(operator, name)
             product = name == "mul" and kind.endswith("matrix")
             with np.errstate(all="ignore"):
-                expected = b @ a if product else run(b, a)
-                found = run(s, t)
-            assert isinstance(found, ow.Tensor), (name, format)
-            np.testing.assert_allclose(plain(found), expected, err_msg=f"{name} {format}")
-        np.testing.assert_allclose(plain(s.dot(t)), b @ a)
+                expected = run(b, a)
+                ours = run(ow.asarray(s), t)
+                np.testing.assert_allclose(plain(ours), expected, err_msg=f"{name} {format}")
+                if name in REFLECTED or format == "dense":
+                    found = run(s, t)
+                    assert name not in REFLECTED or isinstance(found, ow.Tensor), (name, format)
+                    np.testing.assert_allclose(plain(found), b @ a if product else expected, err_msg=f"{name} {format}")
+                    continue
+            with pytest.raises(ow.UnsupportedError, match=ASK):
+                run(s, t)
+        if format == "dense":
+            np.testing.assert_allclose(plain(s.dot(t)), b @ a)
+        else:
+            with pytest.raises(ow.UnsupportedError, match=ASK):
+                s.dot(t)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,8 +80,11 @@ def test_operators_of_a_tensor_take_scipys_classes(kind):
 def test_vectors_and_other_ranks_on_the_right_of_scipys():
     a, v = matrix(), np.array([0.0, 2, 0, 0, 1, 0])
     s, t = sp.csr_array(a), ow.asarray(v, format="coo")
-    np.testing.assert_allclose(plain(s @ t), a @ v)
-    np.testing.assert_allclose(plain(s * t), a * v)
+    for name in ("matmul", "mul"):
+        with pytest.raises(ow.UnsupportedError, match=ASK):
+            getattr(operator, name)(s, t)
+        np.testing.assert_allclose(plain(getattr(operator, name)(ow.asarray(s), t)), getattr(operator, name)(a, v))
+    np.testing.assert_allclose(plain(s + 0 * ow.asarray(a)), a)
     np.testing.assert_allclose(plain(s * ow.asarray(2.0)), 2 * a)
     stack = ow.asarray(np.stack([a, 2 * a]), format="csf")
     np.testing.assert_allclose(plain(sp.coo_array(a) + stack), a + np.stack([a, 2 * a]))
@@ -78,13 +95,17 @@ def test_lazy_tensors_and_torchs_buffers_on_the_right_of_scipys():
     s, later = sp.csc_array(a), ow.lazy(ow.asarray(a, format="csr"))
     for name in OPERATORS:
         run = getattr(operator, name)
+        left = s if name in REFLECTED else ow.asarray(s)
         with np.errstate(all="ignore"):
-            np.testing.assert_allclose(plain(ow.compute(run(s, later))), run(a, a), err_msg=name)
+            np.testing.assert_allclose(plain(ow.compute(run(left, later))), run(a, a), err_msg=name)
+        if name not in REFLECTED:
+            with pytest.raises(ow.UnsupportedError, match=ASK):
+                run(s, later)
     torch = pytest.importorskip("torch")
     t = ow.asarray(torch.tensor(a), format="csr")
     for name in ("add", "mul", "matmul", "eq"):
         run = getattr(operator, name)
-        np.testing.assert_allclose(plain(run(s, t)), run(a, a), err_msg=name)
+        np.testing.assert_allclose(plain(run(s if name == "add" else ow.asarray(s), t)), run(a, a), err_msg=name)
 
 
 def test_numpy_on_the_left():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import pickle
 from typing import Any
 
@@ -200,7 +201,7 @@ def test_with_tensors_and_scipys_own():
     x, t, s = sp.csr_array(A), ow.asarray(A, format="bitmap"), theirs.csr_array(A)
     for other in (t, s, A):
         for got in (x @ other, x + other, x - other, other @ x, x.dot(other)):
-            kind = ow.Tensor if other is t else np.ndarray if other is A else sp.csr_array
+            kind = ow.Tensor if other is t else np.ndarray if other is A else theirs.csr_array
             assert isinstance(got, (kind, sp.csr_array))
     np.testing.assert_array_equal((s @ x).toarray(), A @ A)
     np.testing.assert_array_equal((t @ x).to_numpy(), A @ A)
@@ -212,15 +213,21 @@ def test_with_tensors_and_scipys_own():
     np.testing.assert_array_equal(s.multiply(x).toarray(), A * A)
 
 
-def test_isinstance_takes_an_array_for_scipys_and_operators_leave_it_the_operation():
+def test_isinstance_and_operators_of_scipys_take_an_array_for_scipys():
     x, s = sp.csr_array(A), theirs.csr_array(A)
     assert isinstance(x, theirs.csr_array)
     assert isinstance(sp.dok_matrix(A), theirs.spmatrix)
     assert not isinstance(x, theirs.csc_array)
     assert theirs.issparse(x)
     assert type(x) is sp.csr_array
-    for got in (s + x, s @ x, s * x, s != x, s - x):
-        assert isinstance(got, sp.csr_array)
+    for got, want in ((s + x, A + A), (s @ x, A @ A), (s * x, A * A), (s != x, A != A), (s - x, A - A)):
+        assert type(got) is theirs.csr_array
+        np.testing.assert_array_equal(got.toarray(), want)
+    for kind in KINDS:
+        for other in (sp.coo_array, sp.dia_matrix, sp.lil_array, sp.dok_matrix, sp.bsr_array, sp.csc_matrix):
+            left, right = getattr(theirs, kind)(A), other(A)
+            for run in (operator.add, operator.sub, operator.matmul, operator.ne):
+                np.testing.assert_array_equal(run(left, right).toarray(), run(A, A), err_msg=f"{kind} {other}")
     assert ow.asarray(x) is x.tensor
 
 

@@ -26,7 +26,6 @@ from ..storage.watch import is_kept, memory_of
 from ..tensor.casting import may_cast
 from ..tensor.tensor import Tensor
 from .scipy import DIAGONALS
-from .scipy_operators import declined
 
 __all__ = [
     "array",
@@ -123,7 +122,8 @@ def require_dense(t: Tensor, operation: str) -> Array:
         raise error_class(
             f"{operation}: a sparse tensor of shape {t.shape} would take {nbytes} bytes as a dense array"
             "\n  help: to_scipy() gives SciPy's sparse array, which scikit-learn takes too, to_numpy() or todense() the"
-            f" dense one; openwork.write(path, t) writes a file{_AS_INDEX if t._storage.scalar == 'bool' else ''}"
+            f" dense one; openwork.asarray(S) @ t and so on, where a SciPy array S stands on the left of an operator;"
+            f" openwork.write(path, t) writes a file{_AS_INDEX if t._storage.scalar == 'bool' else ''}"
         )
     return to_dense(t)
 
@@ -152,11 +152,8 @@ def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool 
 def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     """The result of `np.asarray`: the array itself of a dense tensor, an error for a sparse one.
 
-    An operator of a SciPy sparse array, with `t` on its right, gets what makes it leave the operation to `t`.
+    Operators of SciPy's sparse arrays ask it of what stands on their right.
     """
-    declined_result = declined(t)
-    if declined_result is not None:
-        return declined_result
     out = buffers.to_numpy(require_dense(t, "__array__"), detach=True)
     if dtype is not None and out.dtype != dtype:
         if copy is False:

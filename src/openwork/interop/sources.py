@@ -217,7 +217,7 @@ def _is_pydata(obj: object) -> bool:
 
 def _is_scipy(obj: object) -> bool:
     module = sys.modules.get("scipy.sparse")
-    if module is None or not module.issparse(obj):
+    if module is None or not module.issparse(obj) or hasattr(type(obj), "__tensor__"):
         return False
     if type(obj).__module__.startswith("scipy."):
         _SCIPY.add(type(obj))

@@ -11,7 +11,6 @@ import numpy as np
 
 from .. import DTypeError, FormatError, InvariantError, ShapeError, Tensor, UnsupportedError
 from ..integers import extents
-from ..interop.scipy_operators import declined
 from ..late import late
 from ..ops import mask_formats as forms
 from ..runtime.formats import resolve_format
@@ -363,12 +362,10 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         return html(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        left = declined(self)
-        if left is not None:
-            return left
         raise UnsupportedError(
             "a masked tensor is not an array: missing elements have no value"
-            "\n  help: filled(value), to_numpy(value), compressed(), or to_masked_array() for numpy.ma"
+            "\n  help: filled(value), to_numpy(value), compressed(), or to_masked_array() for numpy.ma;"
+            " openwork.asarray(S) @ m and so on, where a SciPy array S stands on the left of an operator"
         )
 
     def to_masked_array(self) -> Any:

@@ -26,7 +26,6 @@ from .tensor import Tensor
 if TYPE_CHECKING:
     from ..fusion.infer import meta_of
     from ..fusion.program import compute
-    from ..interop.scipy_operators import declined
     from ..interop.sources import asarray
     from ..ops.axes import swapped_axes
     from ..ops.elementwise.maps import elementwise, unary
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 else:
     matmul = late("ops.products.matmul", "matmul")
     asarray = late("interop.sources", "asarray")
-    declined = late("interop.scipy_operators", "declined")
     meta_of = late("fusion.infer", "meta_of")
     elementwise = late("ops.elementwise.maps", "elementwise")
     unary = late("ops.elementwise.maps", "unary")
@@ -112,8 +110,7 @@ class Lazy(Node, Operators, LazyMethods):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         import numpy as np
 
-        declined_result = declined(self)
-        return np.asarray(self.compute(), *args, **kwargs) if declined_result is None else declined_result
+        return np.asarray(self.compute(), *args, **kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         op = _ufuncs().get(ufunc.__name__)

@@ -17,7 +17,6 @@ import openwork as ow
 
 from ... import Tensor
 from ...integers import common_shape
-from ...interop.scipy_operators import declined
 from .buffers import axes_of
 
 __all__ = ["CLASSES", "SparseArray", "class_of", "elemwise", "is_sparse", "store", "unwrapped", "wrapped"]
@@ -191,9 +190,6 @@ class SparseArray(NDArrayOperatorsMixin):
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        left = declined(self)
-        if left is not None:
-            return left
         raise RuntimeError(
             "Cannot convert a sparse array to dense automatically. To manually densify, use the todense method."
         )

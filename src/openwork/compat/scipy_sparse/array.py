@@ -17,7 +17,6 @@ import scipy.sparse as scipys
 import openwork as ow
 
 from ... import Tensor
-from ...interop.scipy_operators import called_by_scipy, declined, is_left_to
 from ...tables import HOMES, NUMPY
 from .arithmetic import Arithmetic, tensor_of
 from .buffers import BUFFERS, Buffers, apart, readable
@@ -47,7 +46,7 @@ def unwrapped(x: Any) -> Any:
 
 def wrapped(x: Any) -> Any:
     """The array of ours for one of SciPy's, also inside of tuples and lists."""
-    if scipys.issparse(x):
+    if scipys.issparse(x) and not isinstance(x, Array):
         kind = "matrix" if isinstance(x, scipys.spmatrix) else "array"
         return CLASSES[kind, x.format]._of(None, x)
     return type(x)(wrapped(y) for y in x) if type(x) in (list, tuple) else x
@@ -64,11 +63,11 @@ class Array(Arithmetic):
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """SciPy's class of this format to `isinstance`: who asks for SciPy's arrays takes this one, scikit-learn too.
+        """SciPy's class of this format to `isinstance`: who asks for SciPy's arrays takes this one.
 
-        SciPy's own operators are told the class that it is, and leave operations to it.
+        So SciPy's own operators compute with an array of this kind on their right as with their own.
         """
-        return type(self) if is_left_to(self) else getattr(scipys, f"{self.format}_{self.kind}")
+        return getattr(scipys, f"{self.format}_{self.kind}")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -349,11 +348,6 @@ class Array(Arithmetic):
         return self._reduced("mean", axis, dtype, out)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        left = declined(self)
-        if left is not None:
-            return left
-        if called_by_scipy() and np.dtype(object) not in (*args, *kwargs.values()):
-            raise ow.UnsupportedError(f"scipy.sparse does not take {type(self)!r}\n  help: to_scipy() is SciPy's array")
         unknown = np.empty((), object)
         unknown[()] = self
         return unknown
