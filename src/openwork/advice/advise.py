@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import FormatError, ShapeError, SizeError, Tensor, UnsupportedError
+from .. import FormatError, ShapeError, SizeError, Tensor, UnsupportedError, asarray, get_num_threads, set_num_threads
 from ..classes import frozen
-from ..codegen import pool
 from ..errors import suggestion
 from ..format import format as parse
 from ..integers import integer
-from ..interop.sources import asarray
 from ..progress import Passes, Progress, ignore, reporting
 from ..reals import real
 from .facts import Facts, facts_of
@@ -187,14 +185,14 @@ def advise(
     seconds = real(seconds, "advise", "seconds")
     facts = facts_of(t)
     least = max(1, min(facts.nbytes.values()))
-    before = pool.get_num_threads()
+    before = get_num_threads()
     if threads is not None:
-        pool.set_num_threads(integer(threads, "advise", "threads", boolean=False))
+        set_num_threads(integer(threads, "advise", "threads", boolean=False))
     try:
         with reporting(progress, "advise") as passes:
             candidates = _measured(t, op, facts, least, seconds, passes)
     finally:
-        pool.set_num_threads(before)
+        set_num_threads(before)
     return Advice(OPERATIONS[op][0], t.shape, int(t.nse), facts.given, candidates)
 
 

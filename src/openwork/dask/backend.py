@@ -10,10 +10,8 @@ from dask import config
 from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 from dask.utils import Dispatch
 
-from .. import Format, Tensor
+from .. import Format, Tensor, asarray, full
 from ..format import format as parse
-from ..interop.sources import asarray
-from ..ops.creation import full
 
 __all__ = ["TensorBackend", "register_backend"]
 

@@ -13,15 +13,10 @@ from typing import Any
 import numpy as np
 from distributed.protocol.serialize import dask_deserialize, dask_serialize, deserialize, serialize
 
-from .. import ShapeError, Tensor, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError, asarray, matmul, mttkrp, sparse_coo_tensor
 from ..decomposition.operands import host
 from ..graph.traversal import first_nodes, first_nodes_of_rows
 from ..interop.frames import joined, opened, sealed, split
-from ..interop.layouts import sparse_coo_tensor
-from ..interop.sources import asarray
-from ..ops.products.matmul import matmul
-from ..ops.products.tensor_times import mttkrp
-from ..storage.buffers import to_numpy
 from .partition import Array, Indices, length, rows_sent
 
 __all__ = [
@@ -49,14 +44,13 @@ def block(name: str, sets: tuple[Indices, ...], chunk: Any) -> Block:
         raise UnsupportedError(
             f"{name}: unspecified elements of the chunk are {t.fill_value}\n  help: subtract that first"
         )
-    coo = t.asformat("coo")
-    crd = [to_numpy(c) for c in coo._storage.crd if c is not None]
+    coo = asarray(t.asformat("coo"), like="numpy")
+    crd = [c for c in coo._storage.crd if c is not None]
     kept, numbered = zip(*(_used(c, n) for c, n in zip(crd, t.shape, strict=True)), strict=True)
     if all(k is None for k in kept):
         return Block(name, sets, t)
     shape = tuple(n if k is None else len(k) for k, n in zip(kept, t.shape, strict=True))
-    values = to_numpy(coo.values)
-    renumbered = sparse_coo_tensor(np.stack(numbered), values, shape, is_coalesced=True).asformat(t.format)
+    renumbered = sparse_coo_tensor(np.stack(numbered), coo.values, shape, is_coalesced=True).asformat(t.format)
     return Block(name, tuple(map(_composed, sets, kept)), renumbered)
 
 
@@ -104,10 +98,10 @@ def normal_product(b: Block, x: Array) -> Array:
 
 def gram(b: Block, columns: int) -> Tensor:
     """B.T @ B at its places in the matrix of all columns."""
-    coo = asarray(b.tensor.T @ b.tensor).asformat("coo")
+    coo = asarray(asarray(b.tensor.T @ b.tensor).asformat("coo"), like="numpy")
     names = np.arange(columns)[b.places[1]]
-    crd = np.stack([names[to_numpy(c)] for c in coo._storage.crd if c is not None])
-    return sparse_coo_tensor(crd, to_numpy(coo.values), (columns, columns), is_coalesced=True).asformat("csr")
+    crd = np.stack([names[c] for c in coo._storage.crd if c is not None])
+    return sparse_coo_tensor(crd, coo.values, (columns, columns), is_coalesced=True).asformat("csr")
 
 
 def square_sum(b: Block) -> float:
@@ -125,7 +119,7 @@ def forest(b: Block) -> tuple[Array, Array]:
     if isinstance(rows, slice) and isinstance(columns, slice):
         return _forest_of_rows(b.tensor.asformat("csr"), rows, columns)
     coo = b.tensor.asformat("coo")
-    u, v = (to_numpy(c) for c in coo._storage.crd if c is not None)
+    u, v = (np.asarray(c) for c in coo._storage.crd if c is not None)
     ends = [p.start + c if isinstance(p, slice) else p[c] for p, c in zip(b.places, (u, v), strict=True)]
     return _forest(ends[0], ends[1])
 
@@ -133,7 +127,7 @@ def forest(b: Block) -> tuple[Array, Array]:
 def _forest_of_rows(t: Tensor, rows: slice, columns: slice) -> tuple[Array, Array]:
     """The forest of a block of rows, whose edges are neither sorted nor numbered anew."""
     n = max(rows.stop, columns.stop)
-    inner, crd = (to_numpy(x) for x in (t._storage.pos[1], t._storage.crd[1]) if x is not None)
+    inner, crd = (np.asarray(x) for x in (t._storage.pos[1], t._storage.crd[1]) if x is not None)
     pos = np.zeros(n + 1, inner.dtype)
     pos[rows.start : rows.stop + 1] = inner
     pos[rows.stop + 1 :] = inner[-1]

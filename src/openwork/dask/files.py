@@ -8,26 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import DTypeError, FileFormatError, Tensor, UnsupportedError
+from .. import DTypeError, FileFormatError, Format, Tensor, UnsupportedError, asarray, assemble, zeros
 from ..advice.units import Size
 from ..format import format as parse
 from ..format.expression import Dim
-from ..format.format import Format
-from ..format.named import coo
 from ..integers import integer
-from ..interop.sources import asarray
-from ..io.containers.mapped import open as open_mapped
+from ..io import Options, parts, write_parts
+from ..io import open as open_mapped
 from ..io.containers.mapped import open_rows
-from ..io.out_of_core.conversion import write_parts
 from ..io.out_of_core.dataset_parts import is_dataset_file, opened_group
-from ..io.out_of_core.parts_of_file import parts
 from ..io.shared.paths import path_of
-from ..io.shared.records import Options
 from ..io.shared.stored_range import Stored, positions_are_elements, ranges, row_positions
-from ..ops.creation import zeros
 from ..runtime.leading_slice import outer_block
-from ..storage.buffers import scalar_of
-from ..storage.storage import Storage
 
 __all__ = ["from_file", "to_file"]
 
@@ -170,8 +162,6 @@ def _block(path: str, stored: Stored, first: int, last: int) -> Tensor:
     if any(c.size and not 0 <= int(c.min()) <= int(c.max()) < n for c, n in zip(columns, shape, strict=True)):
         raise FileFormatError(f"{path}: coordinates of rows {first} to {last} outside of the shape {stored.shape}")
     ndim, data = len(shape), np.ascontiguousarray(values, stored.dtype)
-    pos = (np.array([0, data.size]), *(None,) * (ndim - 1))
-    storage = Storage(
-        shape, coo(ndim, unique=False, ordered=False), scalar_of(data), stored.fill_value, pos, tuple(columns), data
-    )
-    return Tensor._from_storage(storage).asformat(stored.format)
+    spec = parse("coo(nonunique, unordered)", ndim)
+    t = assemble(spec, shape, crd=columns, values=data, fill_value=stored.fill_value, check=False)
+    return t.asformat(stored.format)

@@ -23,10 +23,8 @@ from distributed import Client, TimeoutError, get_client, wait
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
-from .. import BlockError, ShapeError, Tensor, UnsupportedError
+from .. import BlockError, ShapeError, Tensor, UnsupportedError, asarray
 from ..caller import warn
-from ..interop.sources import asarray
-from ..storage.buffers import is_torch, numpy_dtype, to_numpy
 from ..storage.recorded import refuse_recorded
 from . import block as blocks
 from .local import run_method
@@ -118,14 +116,13 @@ class BlockTensor(BlockProducts):
         if t.fill_value:
             raise UnsupportedError(f"BlockTensor: unspecified elements are {t.fill_value}\n  help: subtract that first")
         refuse_recorded(t.values)
-        if is_torch(t.values):
-            t = Tensor._from_storage(t._storage.mapped(to_numpy))
+        t = asarray(t, like="numpy")
         if not isinstance(cut, Partition):
             threads = sum(self.client.nthreads().values()) or 1
             cut = partition(t, min(threads, max(t.shape[0], 1)) if cut is None else cut)
         if cut.shape != t.shape:
             raise ShapeError(f"BlockTensor: a tensor of shape {t.shape}, and a partition of shape {cut.shape}")
-        self.shape, self.dtype = t.shape, numpy_dtype(t._storage.scalar)
+        self.shape, self.dtype = t.shape, np.dtype(t.dtype)
         self._source, self._sets = t, cut.blocks
         self._grid = tuple(len(p) for p in cut.parts)
         self.names = [_name(k, sets) for k, sets in enumerate(self._sets)]

@@ -13,12 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import ShapeError, Tensor, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError, asarray
 from ..advice.units import bytes_text
 from ..graph.adjacency import adjacency
 from ..integers import integer
-from ..interop.sources import asarray
-from ..storage.buffers import to_numpy
 
 __all__ = ["Array", "Indices", "Partition", "length", "partition", "rows_sent", "sent_bytes"]
 
@@ -137,7 +135,7 @@ def partition(a: Any, parts: int, *, by: str = "nse") -> Partition:
 
 def _coordinates(t: Tensor) -> list[Array]:
     """The coordinates of all elements along each dimension."""
-    return [to_numpy(c) for c in t.asformat("coo")._storage.crd if c is not None]
+    return [np.asarray(c) for c in t.asformat("coo")._storage.crd if c is not None]
 
 
 def _ranges(crd: Array, extent: int, parts: int) -> tuple[slice, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.products.tensor_times import mttkrp
+from .. import mttkrp
 from ..progress import Progress, ignore, reporting
 from ..reals import real
 from ..runtime.at_operand import at_operand

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import DTypeError, ShapeError, Tensor, UnsupportedError
+from .. import DTypeError, ShapeError, Tensor, UnsupportedError, asarray, isdtype
 from ..integers import integer
-from ..interop.sources import asarray
-from ..storage.buffers import is_torch, to_numpy
 from ..storage.recorded import is_recorded
-from ..tensor.dtypes import isdtype
 
 __all__ = ["Factor", "host", "is_kept", "operand", "positive", "square_norm", "start", "summary"]
 
@@ -30,14 +27,13 @@ def operand(x: Any, operation: str, kept: bool = False) -> Any:
         raise ShapeError(f"{operation}: expected two dimensions or more; got shape {t.shape}\n  help: reshape it")
     if isdtype(t.dtype, "complex floating"):
         raise DTypeError(f"{operation} of a complex tensor\n  help: its real and imaginary parts one by one")
-    if is_torch(t.values) and is_recorded(t.values):
+    if not isinstance(t.values, np.ndarray) and is_recorded(t.values):
         raise UnsupportedError(f"{operation} has no gradient\n  help: detach() the tensor")
     if t.fill_value and not t.format.is_dense:
         raise UnsupportedError(
             f"{operation}: unspecified elements are {t.fill_value}, expected 0\n  help: subtract the fill value first"
         )
-    if is_torch(t.values):
-        t = Tensor._from_storage(t._storage.mapped(to_numpy))
+    t = asarray(t, like="numpy")
     if str(t.dtype) not in ("float32", "float64"):
         t = t.astype(np.float64)
     return t if t.format.is_unique else t.coalesce()
@@ -50,7 +46,7 @@ def is_kept(x: Any) -> bool:
 
 def host(x: Any) -> Factor:
     """An array of NumPy of what a product gave."""
-    return x.to_numpy() if isinstance(x, Tensor) else to_numpy(x)
+    return x.to_numpy() if isinstance(x, Tensor) else np.asarray(x)
 
 
 def square_norm(t: Any) -> float:

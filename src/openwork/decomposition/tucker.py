@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import ShapeError, Tensor
+from .. import ShapeError, Tensor, einsum
 from ..integers import integers
-from ..ops.products.einsum import einsum
 from ..progress import Progress, ignore, reporting
 from ..reals import real
 from .model import Model

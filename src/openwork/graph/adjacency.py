@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import ShapeError, Tensor, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError, asarray, prune
 from ..compiler.coiterate.merge_formats import with_bitmap
 from ..integers import integer
-from ..interop.sources import asarray
-from ..ops.indexing.taking import prune
 from ..storage.buffers import as_array, to_numpy
 
 __all__ = ["Adjacency", "adjacency", "nodes"]

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import ShapeError, Tensor
+from .. import ShapeError, asarray, pattern
 from ..integers import integer
 from ..linalg.operator import is_operator
 from ..progress import Progress, reporting
 from ..reals import real
 from ..runtime.at_operand import at_operand
-from ..storage.buffers import to_numpy
 from .adjacency import adjacency, nodes
 from .kernels import kernel
 
@@ -90,7 +89,7 @@ def _walk(A: Any) -> tuple[int, Array, Callable[[Array], Any], Callable[[Array],
         least, back = float(out.min()) if n else 0.0, A.rmatvec
     else:
         g = adjacency(A, "pagerank")
-        plain = Tensor._from_storage(g.tensor.astype("float64")._storage.mapped(to_numpy))
+        plain = asarray(g.tensor.astype("float64"), like="numpy")
         n, like, out = g.n, g.like, np.asarray(plain @ np.ones(g.n))
         least = float(plain.values.min()) if len(plain.values) else 0.0
         back = plain.T.asformat("csr").__matmul__
@@ -154,7 +153,7 @@ def core_numbers(A: Any) -> Any:
     array([2, 2, 2], dtype=int32)
     """
     g = adjacency(A, "core_numbers")
-    plain = Tensor._from_storage(g.tensor._storage.mapped(to_numpy).with_values(np.ones(len(g.crd), np.bool_)))
+    plain = pattern(asarray(g.tensor, like="numpy"))
     both = adjacency(plain | plain.T, "core_numbers")
     rows = np.repeat(np.arange(both.n), np.diff(both.pos))
     degree = np.bincount(rows[rows != both.crd], minlength=both.n).astype(both.crd.dtype)

@@ -9,7 +9,6 @@ import numpy as np
 from .. import ShapeError, Tensor
 from ..format import format as parse
 from ..integers import integer
-from ..storage.buffers import as_array
 from ..storage.storage import Storage
 from .adjacency import adjacency, nodes
 
@@ -57,10 +56,9 @@ def sample_neighbors(A: Any, seeds: Any, k: int, *, rng: Any = None) -> Tensor:
     kept = np.sort(drawn[rank < k])
     pos = np.concatenate([[0], np.cumsum(np.minimum(count, k))]).astype(g.crd.dtype)
     places = places[kept]
-    like = g.tensor.values
-    values = like[as_array(places, like=like)]
-    made = Storage(
-        (chosen.size, g.n), parse("csr"), g.tensor._storage.scalar, g.tensor.fill_value,
-        (None, as_array(pos, like=like)), (None, as_array(g.crd[places], like=like)), values,
-    )  # fmt: skip
-    return Tensor._from_storage(made)
+    values = g.tensor.values[g.like(places)]
+    shape, fill = (chosen.size, g.n), g.tensor.fill_value
+    pos, crd = g.like(pos), g.like(g.crd[places])
+    return Tensor._from_storage(
+        Storage(shape, parse("csr"), g.tensor._storage.scalar, fill, (None, pos), (None, crd), values)
+    )

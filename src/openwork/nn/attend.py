@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from .. import DTypeError, ShapeError, Tensor
-from ..interop.constructors import asarray
+from .. import DTypeError, ShapeError, Tensor, asarray
 from ..reals import real
 from ..storage.recorded import is_transformed
 from ..torch.functions.autocast_traced import autocast

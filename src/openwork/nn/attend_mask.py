@@ -7,9 +7,7 @@ import weakref
 
 import torch
 
-from .. import Format, Tensor
-from ..ops.indexing.taking import prune
-from ..storage.buffers import to_numpy
+from .. import Format, Tensor, prune
 from ..storage.specified import coordinates
 from ..storage.structure import keep as keep_fact
 from .attend_structure import elements_of, version
@@ -81,7 +79,7 @@ def _converted(mask: Tensor, lead: tuple[int, ...]) -> Rows:
 
 
 def _over_torch(mask: Tensor) -> Tensor:
-    return Tensor._from_storage(mask._storage.mapped(lambda b: torch.from_numpy(to_numpy(b))))
+    return Tensor._from_storage(mask._storage.mapped(torch.as_tensor))
 
 
 def _stack(mask: Tensor, lead: tuple[int, ...]) -> Rows:

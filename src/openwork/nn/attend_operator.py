@@ -13,14 +13,10 @@ from typing import Any
 
 import torch
 
-from .. import Tensor, UnsupportedError
+from .. import Tensor, UnsupportedError, assemble, matmul, sddmm, softmax
 from ..checked import bounded
 from ..codegen import pool
 from ..codegen.executable import Executable
-from ..interop.constructors import assemble
-from ..ops.products.matmul import matmul
-from ..ops.products.sddmm import sddmm
-from ..ops.reductions.softmax import softmax
 from ..runtime.launch import bits, even_bounds
 from ..storage.buffers import scalar_of
 from ..storage.recorded import is_transformed

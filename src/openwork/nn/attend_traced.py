@@ -13,9 +13,7 @@ from typing import Any
 
 import torch
 
-from .. import Tensor
-from ..interop.constructors import assemble
-from ..storage.buffers import address
+from .. import Tensor, assemble
 from .attend_mask import Rows, rows_of
 from .attend_operator import attend_backward, attend_forward
 from .attend_structure import version
@@ -65,7 +63,7 @@ def _rows(
 ) -> Rows:  # fmt: skip
     """The mask's compressed rows; it is kept with the last of its buffers, and its rows with it."""
     cached = structure[-1].__dict__.setdefault("_openwork_masks", {}) if structure else {}
-    key = (format, tuple(shape), *[(address(b), version(b)) for b in structure])
+    key = (format, tuple(shape), *[(b.data_ptr(), version(b)) for b in structure])
     mask = cached.get(key)
     if mask is None:
         buffers = iter(structure)

@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from .. import ShapeError, Tensor, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError, asarray
 from ..integers import integer
-from ..interop.constructors import asarray
 from ..reals import real
 from .attend import attend
 from .linear import SparseLinear, fill_parameter

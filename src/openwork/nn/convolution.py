@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from .. import FormatError, ShapeError, Tensor
-from ..interop.layouts import sparse_coo_tensor
+from .. import FormatError, ShapeError, Tensor, sparse_coo_tensor
 from ..storage.specified import coordinates
 from .linear import SparseLinear, fill_parameter
 

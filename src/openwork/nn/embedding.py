@@ -6,9 +6,8 @@ from typing import Any
 
 import torch
 
-from .. import DTypeError, ShapeError, Tensor, UnsupportedError
+from .. import DTypeError, ShapeError, Tensor, UnsupportedError, sparse_coo_tensor
 from ..integers import integer
-from ..interop.layouts import sparse_coo_tensor
 from ..torch.gradients.rows import rows_matmul
 
 __all__ = ["SparseEmbedding", "SparseEmbeddingBag"]

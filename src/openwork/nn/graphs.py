@@ -6,12 +6,8 @@ from typing import Any
 
 import torch
 
-from .. import ShapeError, Tensor, UnsupportedError
+from .. import ShapeError, Tensor, UnsupportedError, asarray, astype, matmul, sparse_coo_tensor
 from ..integers import integer
-from ..interop.constructors import asarray
-from ..interop.layouts import sparse_coo_tensor
-from ..ops.products.matmul import matmul
-from ..tensor.dtypes import astype
 from ..torch.functions.autocast_traced import autocast
 from .attend import attend
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import torch
 
-from .. import DTypeError, ShapeError, Tensor
-from ..interop.constructors import asarray
-from ..ops.products.matmul import matmul
+from .. import DTypeError, ShapeError, Tensor, asarray, matmul
 from ..storage.storage import Storage
 from ..torch.compiled import products as _products  # noqa: F401  registers the operators that traced layers are of
 from ..torch.compiled import traced

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import ShapeError, Tensor
-from ..graph.sampling import sample_neighbors
+from .. import ShapeError, Tensor, asarray, assemble
+from ..graph import sample_neighbors
 from ..integers import integer, integers
-from ..interop.constructors import asarray, assemble
-from ..storage.buffers import is_torch
 
 __all__ = ["NeighborBatch", "neighbor_batches"]
 
@@ -76,7 +74,7 @@ def neighbor_batches(
         raise ShapeError(
             f"neighbor_batches: batch_size={batch_size}, sizes={taken}\n  expected: at least 1; -1 or more"
         )
-    t = adjacency if is_torch(adjacency.values) else asarray(adjacency, like="torch")
+    t = adjacency if isinstance(adjacency.values, torch.Tensor) else asarray(adjacency, like="torch")
     t = t.detach().asformat("csr")
     order = np.asarray(seeds).reshape(-1).astype(np.int64)
     generator = np.random.default_rng(rng)

@@ -8,9 +8,17 @@ from typing import Any
 
 import torch
 
-from .. import DTypeError, Format, FormatError, InvariantError, ShapeError, Tensor, UnsupportedError
-from ..interop.constructors import asarray
-from ..ops.indexing.taking import sparse_mask
+from .. import (
+    DTypeError,
+    Format,
+    FormatError,
+    InvariantError,
+    ShapeError,
+    Tensor,
+    UnsupportedError,
+    asarray,
+    sparse_mask,
+)
 from ..reals import real
 from ..runtime.formats import resolve_format
 from ..storage.storage import Storage

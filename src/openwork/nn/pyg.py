@@ -15,9 +15,7 @@ from typing import Any
 import torch
 import torch_geometric.nn as layers
 
-from .. import ShapeError, Tensor, UnsupportedError
-from ..interop.constructors import asarray
-from ..ops.products.matmul import matmul
+from .. import ShapeError, Tensor, UnsupportedError, asarray, matmul
 from .graphs import normalized_adjacency
 from .pyg_attention import edges_of, messages, weights, weights_of_pairs
 

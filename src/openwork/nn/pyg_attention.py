@@ -6,11 +6,7 @@ from typing import Any
 
 import torch
 
-from .. import Tensor
-from ..interop.layouts import sparse_coo_tensor, sparse_csr_tensor
-from ..ops.products.einsum import einsum
-from ..ops.products.matmul import matmul
-from ..ops.reductions.softmax import softmax
+from .. import Tensor, einsum, matmul, softmax, sparse_coo_tensor, sparse_csr_tensor
 
 __all__ = ["edges_of", "messages", "weights", "weights_of_pairs"]
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from .. import InvariantError, Tensor
-from ..interop.constructors import assemble
+from .. import InvariantError, Tensor, assemble
 from ..storage.storage import Storage
 
 __all__ = ["STATE", "bytes_of", "index_buffers", "is_sparse_state", "weight_of"]

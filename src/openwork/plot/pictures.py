@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import ShapeError, Tensor
+from .. import ShapeError, Tensor, asarray
 from ..integers import integer
-from ..interop.sources import asarray
 from ..storage.specified import Ints, coordinates
 from .axes import axes_of, whole_numbers
 

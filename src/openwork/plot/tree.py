@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import ShapeError
-from ..interop.sources import asarray
+from .. import ShapeError, asarray
 from ..storage.buffers import to_numpy
 from ..storage.specified import Ints, children, root
 from .axes import axes_of
