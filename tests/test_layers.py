@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from openwork.provided import provided
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "openwork"
 
@@ -20,7 +21,7 @@ LAYERS = (
         "settings",
         "checked",
         "classes",
-        "late",
+        "provided",
         "namespaces",
         "integers",
         "reals",
@@ -155,16 +156,37 @@ def climbs(root: Path, package: str) -> list[str]:
     ]
 
 
-def circles(root: Path) -> list[tuple[str, ...]]:
-    """Sets of modules that import each other, at module level or inside functions."""
+def circles(root: Path, hidden_arrows: bool = False) -> list[tuple[str, ...]]:
+    """Sets of modules that import each other, at module level or inside functions.
+
+    hidden_arrows : count imports that only type checkers see, and modules that are named by a text, as well
+    """
     imports = sources(root)
     graph = {m: {_module(name, imports) for _, name, _ in found} - {m} for m, found in imports.items()}
+    if hidden_arrows:
+        for path in root.rglob("*.py"):
+            parts = module_name(path, root)
+            if ".".join(parts) in graph:
+                graph[".".join(parts)] |= _hidden_arrows(path, parts, imports.keys()) - {".".join(parts)}
     reach = {m: _reachable(graph, m) for m in graph}
-    found = {tuple(sorted({m, *(n for n in reach[m] if m in reach[n])})) for m in graph if m in reach[m]}
+    found = {tuple(sorted({m, *(n for n in reach[m] if m in reach.get(n, ()))})) for m in graph if m in reach[m]}
     return sorted(found)
 
 
-def _module(name: str, known: dict[str, list[tuple[int, str, bool]]]) -> str:
+def _hidden_arrows(path: Path, parts: list[str], modules: Collection[str]) -> set[str]:
+    """The modules that a module names by a text, "ops.axes" or "openwork.ops.axes", or under `if TYPE_CHECKING`."""
+    tree, found = ast.parse(path.read_text()), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
+            text = node.value.removeprefix("openwork.").removeprefix(".")
+            found |= {f"openwork.{text}"} & set(modules)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            body = ast.Module(list(node.body), [])
+            found |= {_module(name, modules) for _, name, _ in imported(body, parts, path.name == "__init__.py")}
+    return found & set(modules)
+
+
+def _module(name: str, known: Collection[str]) -> str:
     return name if name in known else name.rpartition(".")[0]
 
 
@@ -189,16 +211,17 @@ def hidden(root: Path) -> list[str]:
     ]
 
 
-def late_names(root: Path) -> list[tuple[str, str]]:
-    """The functions that `late(module, name)` stands for."""
-    texts = (text for path in root.rglob("*.py") if "late(" in (text := path.read_text()))
+def provided_names(root: Path) -> set[str]:
+    """The names that modules call as `provided(name)`."""
+    texts = (text for path in root.rglob("*.py") if "provided(" in (text := path.read_text()))
     nodes = (node for text in texts for node in ast.walk(ast.parse(text)))
-    return [
-        (module, name)
+    return {
+        node.args[0].value
         for node in nodes
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "late"
-        for module, name in [[a.value for a in node.args if isinstance(a, ast.Constant)]]
-    ]
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") == "provided"
+        and isinstance(node.args[0], ast.Constant)
+    }
 
 
 @pytest.mark.ci
@@ -215,16 +238,23 @@ def test_no_file_is_in_a_circle() -> None:
     assert circles(PACKAGE) == []
 
 
+def test_arrows_that_only_type_checkers_or_texts_make_close_few_circles() -> None:
+    """The classes of tensors are written in mixins, whose methods say that they give a tensor; nothing else may."""
+    inside = [{module.split(".")[1] for module in circle} for circle in circles(PACKAGE, hidden_arrows=True)]
+    assert sorted(map(sorted, inside)) == [["masked"], ["tensor"]]
+    assert sum(map(len, circles(PACKAGE, hidden_arrows=True))) <= 13
+
+
 def test_no_own_module_is_imported_inside_a_function() -> None:
     assert hidden(PACKAGE) == []
 
 
-def test_what_is_called_late_is_there() -> None:
+def test_what_is_called_by_name_is_provided() -> None:
     pytest.importorskip("torch")
-    names = late_names(PACKAGE)
-    assert len(names) > 20
-    for module, name in names:
-        found = getattr(import_module(f"openwork.{module}"), name)
+    names = provided_names(PACKAGE)
+    assert len(names) > 100
+    for name in names:
+        found = provided(name).resolve()
         assert callable(found) or isinstance(found, dict)
 
 
@@ -277,6 +307,15 @@ def test_the_check_finds_a_circle_and_an_import_inside_a_function(tmp_path: Path
     (tmp_path / "ops" / "c.py").write_text("from . import a")
     assert circles(tmp_path) == [("openwork.ops.a", "openwork.ops.b", "openwork.ops.c")]
     assert hidden(tmp_path) == ["openwork.ops.b:2 imports openwork.ops.c.x"]
+
+
+@pytest.mark.parametrize("arrow", ["HOME = 'ops.b'", "if TYPE_CHECKING:\n    from .b import x"])
+def test_the_check_finds_a_circle_that_imports_do_not_show(tmp_path: Path, arrow: str) -> None:
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "ops" / "a.py").write_text(arrow)
+    (tmp_path / "ops" / "b.py").write_text("from . import a")
+    assert circles(tmp_path) == []
+    assert circles(tmp_path, hidden_arrows=True) == [("openwork.ops.a", "openwork.ops.b")]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 
 import openwork as ow
 from openwork import tables
+from openwork.homes import HOMES
 from openwork.runtime.operation import OPERATIONS, operation
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -114,12 +115,12 @@ def test_a_block_says_where_its_function_is_public() -> None:
 
 
 @pytest.mark.thin(4, rest="ci")
-@pytest.mark.parametrize("name", sorted(tables.HOMES))
+@pytest.mark.parametrize("name", sorted(tables.NAMES))
 def test_every_name_is_that_of_its_block(name: str) -> None:
     found = getattr(ow, name)
     block = OPERATIONS[name]
     assert inspect.unwrap(found) is inspect.unwrap(block.function)
-    assert block.module == tables.HOMES[name]
+    assert block.module == HOMES[name]
     assert block.summary, f"{name} says nothing of itself"
     if block.method:
         assert name in dir(ow.Tensor)

@@ -20,7 +20,7 @@ from openwork.tensor.methods import Methods
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "openwork"
 
-NAMES = {*tables.HOMES, *tables.NUMPY, *tables.TORCH} - (OF_LOOPS.keys() - tables.HOMES.keys())
+NAMES = {*tables.NAMES, *tables.NUMPY, *tables.TORCH} - (OF_LOOPS.keys() - tables.NAMES)
 """What operations are called, but for the loop IR's own short names."""
 FEW = 8
 """So many names in one literal are a list of operations."""
@@ -167,7 +167,7 @@ BY_HAND = {
 
 def test_methods_come_from_the_blocks() -> None:
     members = {
-        name: m.fget if isinstance(m, property) else m for name, m in vars(ow.Tensor).items() if name in tables.HOMES
+        name: m.fget if isinstance(m, property) else m for name, m in vars(ow.Tensor).items() if name in tables.NAMES
     }
     assert len(members) > 130
     made = {name for name, f in members.items() if f.__module__ == Methods.__module__ or f is block(name).function}

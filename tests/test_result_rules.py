@@ -17,7 +17,7 @@ from openwork.runtime.operation import Operation, block
 from openwork.runtime.result_rules import DTYPES, FILLS, FORMATS, SHAPES, result_scalar
 from openwork.storage.buffers import scalar_name
 
-RULES = [block(name) for name in tables.HOMES]
+RULES = [block(name) for name in sorted(tables.NAMES)]
 RULES = [o for o in RULES if o.operands and any((o.shape, o.dtype, o.fill, o.format))]
 ONE = {
     "broadcast_to": ((2, 3, 4),), "expand_dims": (0,), "moveaxis": (0, 1), "permute_dims": ((1, 0),), "repeat": (2,),

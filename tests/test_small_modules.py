@@ -1,4 +1,4 @@
-"""The modules that everything stands on: classes of fields, late names, integers, waiting for imports, the end of a command."""
+"""The modules that everything stands on: classes of fields, provided names, integers, waiting for imports, the end of a command."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from openwork import interruptible, namespaces, quiet_interrupt
 from openwork.classes import define, frozen
 from openwork.errors import DTypeError, ShapeError
 from openwork.integers import extents, integer
-from openwork.late import late
-from openwork.runtime import values
+from openwork.provided import provide, provided
 
-OPERATIONS: Any = late("runtime.values", "UNARY")
-zeros: Any = late("ops.creation", "zeros")
+TABLE = provide("a table of this test", {"exp": 3})
+table_by_name: Any = provided("a table of this test", __name__)
+zeros: Any = provided("zeros", __name__)
 
 
 @frozen
@@ -113,13 +113,13 @@ def test_classes_of_fields_are_dataclasses() -> None:
     assert len({Token(), Token()}) == 2
 
 
-def test_late_names() -> None:
-    assert repr(zeros) == "late('ops.creation', 'zeros')"
-    table = OPERATIONS
-    assert table["exp"] == values.UNARY["exp"]
+def test_provided_names() -> None:
+    assert repr(zeros) == "provided('zeros')"
+    table = table_by_name
+    assert table["exp"] == 3
     with pytest.raises(KeyError):
         table["frobnicate"]
-    assert OPERATIONS is values.UNARY, "the name is the table from then on"
+    assert table_by_name is TABLE, "the name is the table from then on"
     made = zeros
     assert made((2, 3)).shape == made((2, 3)).shape == (2, 3)
     assert zeros is not made

@@ -6,10 +6,12 @@ python tools/operations.py --check    # say which differ, exit with 1 where one 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import sys
 import textwrap
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -200,20 +202,29 @@ HEAD = '''"""Public operations by name: made by `python tools/operations.py` fro
 from __future__ import annotations
 
 __all__ = [
-    "ATTRIBUTES", "EXAMPLES", "GRADIENTS", "HOMES", "LAZY", "MASKED", "METHODS", "NUMPY", "OPERANDS", "OPERATORS",
+    "ATTRIBUTES", "EXAMPLES", "GRADIENTS", "LAZY", "MASKED", "METHODS", "NAMES", "NUMPY", "OPERANDS", "OPERATORS",
     "PLACES", "REFUSED", "SPOKEN", "TORCH",
 ]  # fmt: skip
+'''
+
+HOMES = '''"""The module of each name that this package provides: made by `python tools/operations.py`."""
+
+from __future__ import annotations
+
+__all__ = ["HOMES"]
+
+_ROWS: dict[str, tuple[str, ...]] = {
 '''
 
 TAIL = '''
 
 def _named(kind: str) -> frozenset[str]:
-    return frozenset(name for rows in _ROWS.values() for name, kinds, _ in rows if kind in kinds.split())
+    return frozenset(name for name, kinds, _ in _ROWS if kind in kinds.split())
 
 
-HOMES: dict[str, str] = {name: home for home, rows in _ROWS.items() for name, _, _ in rows}
-"""The module of each operation of the namespace."""
-METHODS: dict[str, str] = {name: text for rows in _ROWS.values() for name, _, text in rows if text}
+NAMES = frozenset(name for name, _, _ in _ROWS)
+"""The operations of the namespace."""
+METHODS: dict[str, str] = {name: text for name, _, text in _ROWS if text}
 """Operations that are methods or attributes too, and what they do."""
 PLACES = _named("places")
 """Those of them that take arguments by place which the function takes by name."""
@@ -236,23 +247,67 @@ def tables(all_: list[Operation]) -> str:
     torch = {alias.partition("(")[0]: o.name for o in all_ for alias in o.torch}
     operators = {o.operator: o.op for o in all_ if o.operator is not None and o.op is not None}
     spoken = {o.op: o.name for o in all_ if o.op is not None and o.op != o.name}
-    homes: dict[str, list[str]] = {}
-    for o in all_:
-        homes.setdefault(o.module, []).append(f"        {_row(o)}\n")
-    rows = "".join(f"    {json.dumps(home)}: (\n{''.join(lines)}    ),\n" for home, lines in homes.items())
-    doc = '"""By module: names, kinds, and the documentation of methods."""\n'
+    rows = "".join(f"    {_row(o)}\n" for o in all_)
+    doc = '"""Names, kinds, and the documentation of methods."""\n'
     return "\n".join((
         HEAD,
         f"EXAMPLES: dict[str, str] = {{\n{examples(all_)}}}",
         '"""Elementwise functions, and a call of each with its result."""\n',
         f"REFUSED: dict[str, str] = {{\n{refused(all_)}}}",
         '"""Elementwise functions, and the kinds of operands that each refuses."""\n',
-        f"_ROWS: dict[str, tuple[tuple[str, str, str], ...]] = {{\n{rows}}}\n{doc}",
+        f"_ROWS: tuple[tuple[str, str, str], ...] = (\n{rows})\n{doc}",
         _wrapped("NUMPY", _pairs(numpy), "NumPy's names that the namespace has not, or that spell their arguments."),
         _wrapped("OPERATORS", _pairs(operators), "Python's operators, and the operation of the loop IR that each is."),
         _wrapped("SPOKEN", _pairs(spoken), "What users call operations of the loop IR, where that differs."),
         _wrapped("TORCH", _pairs(torch), "torch's names of operations.") + TAIL,
     ))  # fmt: skip
+
+
+def _provided() -> Iterator[tuple[str, str]]:
+    """Names that are provided beside operations, by `@provides("name")` or `provide("name", value)`, and where."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_call = isinstance(node, ast.Call) and ast.unparse(node.func) in ("provide", "provides")
+            if is_call and isinstance(node.args[0], ast.Constant):
+                yield node.args[0].value, module
+
+
+FRONT_ENDS = ("device", "linalg", "masked", "torch")
+"""Packages above operations that provide something: each has a table of its own."""
+
+
+def homes(all_: list[Operation]) -> dict[Path, str]:
+    """The tables of modules: that of the package, and those of front ends, whose names begin with the package's."""
+    by_name = {o.name: o.module for o in all_}
+    for name, module in _provided():
+        if by_name.setdefault(name, module) != module:
+            raise SystemExit(f"{name!r} is provided by {module} and by {by_name[name]}")
+    tables: dict[str, dict[str, list[str]]] = {package: {} for package in ("", *FRONT_ENDS)}
+    for name, module in by_name.items():
+        package, _, rest = module.partition(".")
+        if package in FRONT_ENDS and name.partition(" ")[0] != package:
+            raise SystemExit(f"{name!r}: what {module} provides has a name that begins with {package!r}")
+        package, inside = (package, rest) if package in FRONT_ENDS else ("", module)
+        tables[package].setdefault(inside, []).append(name)
+    return {PACKAGE / package / "homes.py": _homes(modules) for package, modules in tables.items()}
+
+
+def _homes(modules: dict[str, list[str]]) -> str:
+    """The table of the names of each module."""
+    rows = "".join(_home(module, sorted(names)) for module, names in sorted(modules.items()))
+    return f"""{HOMES}{rows}}}
+
+HOMES: dict[str, str] = {{name: module for module, names in _ROWS.items() for name in names}}
+"""
+
+
+def _home(module: str, names: list[str]) -> str:
+    """A row of a module's names, on lines of their own where it is long."""
+    quoted = [json.dumps(name) for name in names]
+    row = f'    "{module}": ({", ".join(quoted)}{"," * (len(names) == 1)}),\n'
+    lines = "".join(f"        {name},\n" for name in quoted)
+    return row if len(row) <= 121 else f'    "{module}": (\n{lines}    ),\n'
 
 
 def _pairs(names: dict[str, str]) -> list[str]:
@@ -323,6 +378,7 @@ def main(arguments: list[str]) -> int:
     all_ = blocks()
     wanted = {
         PACKAGE / "tables.py": tables(all_),
+        **homes(all_),
         PACKAGE / "tensor" / "methods.pyi": methods(all_),
         PACKAGE / "__init__.pyi": namespace(all_, openwork._OTHERS, _errors()),
         ROOT / "docs" / "reference.md": reference(all_),

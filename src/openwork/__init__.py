@@ -45,13 +45,16 @@ from .errors import (
 )
 from .format import Format
 from .format import format as format
+from .homes import HOMES
 from .namespaces import hint as _hint
+from .provided import loader as _loader
+from .provided import provided as _provided
 from .runtime import dynamo as _dynamo
 from .runtime import gradient_hook as _gradients
 from .runtime.documentation import document_all as _document_all
 from .runtime.overrides import overridable, with_hints
 from .storage.buffers import at_first_tensor as _at_first_tensor
-from .tables import GRADIENTS, HOMES, OPERANDS
+from .tables import GRADIENTS, NAMES, OPERANDS
 
 __version__ = "0.1.0.dev0"
 __array_api_version__ = "2024.12"
@@ -62,7 +65,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "codegen.notice": ("get_compile_notice", "set_compile_notice"),
     "codegen.pool": ("get_num_threads", "set_num_threads"),
     "io": ("convert", "open", "read", "write"),
-    "linalg.assembly": ("Assembler", "assembler"),
+    "linalg": ("Assembler", "assembler"),
     "masked": ("MaskedTensor", "as_masked_tensor", "masked_tensor"),
     "interop.constructors": ("assemble",),
     "interop.layouts": (
@@ -83,7 +86,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The modules of public names that are no operations."""
 
-_LAZY = {**HOMES, **{name: home for home, names in _OTHERS.items() for name in names}}
+_LAZY = {**{name: HOMES[name] for name in NAMES}, **{name: home for home, names in _OTHERS.items() for name in names}}
 """The modules that public names are loaded from when first used."""
 _MODULES = ("decomposition", "graph", "linalg", "masked", "plot")
 _BY_NAME = ("compat", "io", "lib")
@@ -112,21 +115,20 @@ __all__ = [
 
 
 _document_all(globals(), ("format", "Format"))
-_gradients.source = lambda: import_module(f"{__name__}.torch.rules").RULES
 
 
-def _substitute() -> None:
-    import_module(f"{__name__}.torch.compiled.products").substitute(__getattr__("matmul"))
+def _load(name: str) -> None:
+    """Import the module that provides a name: of a front end, which the name begins with, by the table there."""
+    home = HOMES.get(name)
+    if home is None:
+        package = name.partition(" ")[0]
+        home = f"{package}.{import_module(f'{__name__}.{package}.homes').HOMES[name]}"
+    import_module(f"{__name__}.{home}")
 
 
-_dynamo.substitute = _substitute
-
-
-def _register_nodes() -> None:
-    import_module(f"{__name__}.masked.torch_nodes").register()
-
-
-_at_first_tensor.append(_register_nodes)
+_loader.append(_load)
+_dynamo.substitute = lambda: _provided("torch substitute")(__getattr__("matmul"))
+_at_first_tensor.append(lambda: _provided("masked register_nodes")())
 
 
 def __getattr__(name: str) -> Any:

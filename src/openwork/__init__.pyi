@@ -38,8 +38,8 @@ from .io import convert as convert
 from .io import open as open
 from .io import read as read
 from .io import write as write
-from .linalg.assembly import Assembler as Assembler
-from .linalg.assembly import assembler as assembler
+from .linalg import Assembler as Assembler
+from .linalg import assembler as assembler
 from .masked import MaskedTensor as MaskedTensor
 from .masked import as_masked_tensor as as_masked_tensor
 from .masked import masked_tensor as masked_tensor

@@ -27,6 +27,7 @@ from typing import Any
 
 from .classes import define
 from .parameters import RESULTS, TYPES, recurring
+from .provided import provides
 
 __all__ = ["Parts", "compose", "parse"]
 
@@ -185,6 +186,7 @@ def _sentence(text: str) -> str:
 # -- to numpydoc's form ------------------------------------------------------------------------------------------------
 
 
+@provides("compose docstring")
 def compose(
     source: str,
     signature: Signature,

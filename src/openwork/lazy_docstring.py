@@ -7,11 +7,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from .late import late
+from .provided import provided
 
 __all__ = ["Documentation", "TypeText", "document", "unquote_types"]
 
-_compose = late("docstrings", "compose")
+_compose = provided("compose docstring", __name__)
 """Loaded with the first docstring that is read."""
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import openwork as ow
-from openwork.tables import HOMES
+from openwork.tables import NAMES
 
 ARRAY = np.array([[0.0, 2.0, 0.0, 1.0], [3.0, 0.0, 0.0, 0.5], [0.0, 0.0, 4.0, 0.0], [1.0, 0.0, 0.0, 2.5]])
 OTHER = np.array([[1.0, 2.0, 0.0, 0.0], [0.0, 3.0, 0.0, 5.0], [2.0, 0.0, 1.0, 0.0], [0.0, 0.0, 7.0, 2.0]])
@@ -91,7 +91,7 @@ def test_every_operation_with_a_dtype_moves_for_one_of_torch() -> None:
     vector = ow.asarray(ARRAY[0], format="coo")
     arguments = ((of_numpy(),), (vector,), ((3, 3),), ((3, 3), 2.0), (3,), ([of_numpy()],), ([[of_numpy()]],))
     tried = 0
-    for name in sorted(HOMES):
+    for name in sorted(NAMES):
         function = getattr(ow, name)
         if "dtype" not in signature(function).parameters or name in ("astype", "isdtype", "result_type", "can_cast"):
             continue

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.types import FLOATS
-from ..late import late
+from ..provided import provided
 from ..reals import real
 from ..runtime.formats import resolve_format
 from .conversion import assembled, summed
@@ -32,7 +32,7 @@ from .vector import chosen, fill, strided, uniform
 
 __all__ = ["attend"]
 
-with_graph = late("device.gradients", "with_graph")
+with_graph = provided("device with_graph", __name__)
 
 STACK = "(b, i, j) -> (b : dense, i : dense, j : compressed)"
 

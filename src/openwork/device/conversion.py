@@ -13,6 +13,7 @@ from ..errors import FormatError, UnsupportedError
 from ..format.expression import render
 from ..format.format import Format
 from ..ir.index_text import parse
+from ..provided import provides
 from ..runtime.conversion.remap import canonical
 from ..runtime.formats import promises_less, resolve_format
 from ..storage.sizes import positions
@@ -29,6 +30,7 @@ KEY = 62
 """Bits that coordinates may have together to be one key of a sort."""
 
 
+@provides("device convert")
 def convert(t: DeviceTensor, format: object) -> DeviceTensor:
     """A tensor in another format. Raises UnsupportedError for formats that are not assembled on devices."""
     target = resolve_format(format, t.ndim, t.format)

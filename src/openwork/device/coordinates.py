@@ -18,6 +18,7 @@ from ..ir.index import Access, Apply, Assignment
 from ..ir.loop import Expr, Grid, Load
 from ..ir.ops import const
 from ..ir.rewrite import walk_body
+from ..provided import provides
 from .adapter import Argument, Memory, Program
 from .kernels import each
 from .statements import argument_of, operand_of, outer_of
@@ -127,6 +128,7 @@ def _marks(x: Memory) -> Memory:
     return out
 
 
+@provides("device count")
 def count(t: DeviceTensor) -> int:
     """The number of specified elements."""
     return chosen(_marks(coordinates(t, 0))).length if t.ndim else 1

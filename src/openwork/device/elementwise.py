@@ -12,7 +12,7 @@ from ..ir.index import Access, Apply, Assignment, Expression
 from ..ir.operations import INFIX, OPERATIONS
 from ..ir.types import INTEGERS
 from ..ir.values import int_range
-from ..late import late
+from ..provided import provided
 from ..runtime.operation import block
 from ..runtime.promote import compute_scalar, promote, weak
 from ..storage.buffers import scalar_name, torch_dtype
@@ -31,9 +31,9 @@ from .vector import cast, chosen, fill, gather, joined, order_of, strided
 
 __all__ = ["apply", "astype", "at_structure", "elementwise", "mapped", "merged", "number"]
 
-recorded_elements = late("device.gradients", "recorded_elements")
-recorded_product = late("device.gradients", "recorded_product")
-with_graph = late("device.gradients", "with_graph")
+recorded_elements = provided("device recorded_elements", __name__)
+recorded_product = provided("device recorded_product", __name__)
+with_graph = provided("device with_graph", __name__)
 
 
 def mapped(op: str, operands: list[Memory | Number], scalar: str) -> Memory:

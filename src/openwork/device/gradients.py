@@ -11,6 +11,7 @@ from typing import Any
 
 from ..format.expression import Dim
 from ..ir.types import FLOATS
+from ..provided import provides
 from ..storage.buffers import torch_dtype, torch_module
 from ..torch.gradients.function import Rule, apply_rule
 from .operations import refused
@@ -23,6 +24,7 @@ from .vector import fill
 __all__ = ["recorded_elements", "recorded_product", "recorded_softmax", "with_graph"]
 
 
+@provides("device with_graph")
 def with_graph(t: DeviceTensor, values: Any) -> DeviceTensor:
     """The tensor with values of torch's, which torch records where it records these."""
     memory = t.adapter.given(values.detach().reshape(-1))
@@ -95,6 +97,7 @@ class _Softmax(Rule):
         return [y * (grad - at.values)]
 
 
+@provides("device recorded_softmax")
 def recorded_softmax(t: DeviceTensor, axis: int) -> DeviceTensor:
     """The softmax along an axis of a floating-point tensor that torch records."""
     if not t.format.is_unique or t.scalar not in FLOATS or axis not in range(-t.ndim, t.ndim):
@@ -102,6 +105,7 @@ def recorded_softmax(t: DeviceTensor, axis: int) -> DeviceTensor:
     return with_graph(t.with_values(t.memory, 0), apply_rule(_Softmax(t, axis), t.values))
 
 
+@provides("device recorded_elements")
 def recorded_elements(name: str, rule: Any, operands: Sequence[Any]) -> DeviceTensor:
     """A function of elements, of tensors of one structure and numbers, by torch's function of values of that name."""
     t = next(x for x in operands if isinstance(x, DeviceTensor))
@@ -112,6 +116,7 @@ def recorded_elements(name: str, rule: Any, operands: Sequence[Any]) -> DeviceTe
     return with_graph(t.with_values(t.memory, rule.fill_value), values.to(torch_dtype(rule.scalar)))
 
 
+@provides("device recorded_product")
 def recorded_product(
     name: str, inputs: Sequence[str], output: str, operands: Sequence[DeviceTensor]
 ) -> DeviceTensor:  # fmt: skip

@@ -13,6 +13,7 @@ from ..format.format import Format
 from ..ops.axes import axes_of, swapped_axes
 from ..ops.indexing.keys import Group, Selection, select
 from ..ops.result_format import candidates
+from ..provided import provides
 from ..runtime.leading_slice import outer_dim
 from ..tensor.tensor import Tensor
 from .adapter import Memory
@@ -27,6 +28,7 @@ from .vector import chosen, fill, gather
 __all__ = ["index", "selected"]
 
 
+@provides("device index")
 def index(t: DeviceTensor, key: Any) -> DeviceTensor:
     """`t[key]` with NumPy's keys; one element is a tensor of rank 0. Index arrays are the host's, and moved there."""
     if t.is_recorded:

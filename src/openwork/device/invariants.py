@@ -10,6 +10,7 @@ from textwrap import indent
 
 from ..compiler.invariant_checks import Chain, ChainLevel, out_of_order, out_of_range, values_of
 from ..errors import InvariantError
+from ..provided import provides
 from ..storage.invariants import violation
 from .adapter import Memory
 from .kernels import Number, each
@@ -29,6 +30,7 @@ if t == parents - 1:
 _PAIRS = "bad[t] = i64(pos[2 * t] < 0) | i64(pos[2 * t + 1] < pos[2 * t]) | i64(pos[2 * t + 1] > count)"
 
 
+@provides("device check")
 def check(t: DeviceTensor) -> DeviceTensor:
     """The tensor itself, once its buffers were checked. Raises InvariantError with buffer and first place."""
     if t.format.batch_ndim:

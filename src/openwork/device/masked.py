@@ -11,14 +11,14 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..format.format import Format
 from ..ir.operations import OPERATIONS
-from ..late import late
 from ..masked.tensor import wrap
 from ..ops import mask_formats as forms
 from ..ops.axes import swapped_axes
+from ..provided import provided, provides
 from ..runtime.formats import resolve_format
 from ..runtime.operation import block
 from ..storage.scalars import python_scalar
-from ..tables import HOMES
+from ..tables import NAMES
 from .adapter import Memory, adapter_of, is_device_name
 from .elementwise import astype
 from .kernels import each
@@ -31,12 +31,12 @@ from .vector import fill, strided
 __all__ = ["MASKED_OPERATIONS", "MaskedDeviceTensor", "bits_of", "call_masked", "on_masked"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-call = late("device.table", "call")
-method = late("device.table", "method")
-of_torch = late("device.torch_functions", "of_torch")
-elements = late("device.masked_operations", "elements")
-moved = late("device.masked_operations", "moved")
-reduce = late("device.masked_reductions", "reduce")
+call = provided("device call", __name__)
+method = provided("device method", __name__)
+of_torch = provided("device of_torch", __name__)
+elements = provided("device elements", __name__)
+moved = provided("device moved", __name__)
+reduce = provided("device reduce", __name__)
 
 MASKED_OPERATIONS: dict[str, Callable[..., Any]] = {}
 """The functions of the namespace that take masked tensors on devices, beside those of elements, by name."""
@@ -46,6 +46,7 @@ class _NotHere(UnsupportedError, AttributeError):
     """What a function of the host's masked tensors meets: to those who only ask, an attribute that is not there."""
 
 
+@provides("device MaskedDeviceTensor")
 class MaskedDeviceTensor(Protocols):
     """A masked tensor on a device; made by `m.to("opencl")`, and by `masked_tensor` of tensors there.
 
@@ -235,6 +236,7 @@ class MaskedDeviceTensor(Protocols):
         return f"MaskedDeviceTensor({shape}, {self.dtype}, {text}, device={self.device!r})"
 
 
+@provides("device call_masked")
 def call_masked(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> MaskedDeviceTensor:
     """A function of the namespace of which an operand is masked. Raises UnsupportedError, by name, for others."""
     if any(x.specified.is_recorded for x in args if isinstance(x, MaskedDeviceTensor)):
@@ -243,7 +245,7 @@ def call_masked(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     if name in MASKED_OPERATIONS:
         found = MASKED_OPERATIONS[name](*args, **kwargs)
         return found
-    if name in HOMES and block(name).op in OPERATIONS and not kwargs.keys() - {"how"}:
+    if name in NAMES and block(name).op in OPERATIONS and not kwargs.keys() - {"how"}:
         found = elements(name, *args, **kwargs)
         return found
     raise refused(name, args, f"with {', '.join(kwargs)}" if kwargs else "masked tensors")

@@ -15,10 +15,10 @@ from ..errors import DTypeError, FormatError, ShapeError, UnsupportedError
 from ..format.format import Format
 from ..integers import common_shape
 from ..ir.index import Access, Apply, Assignment
-from ..late import late
 from ..ops import mask_formats as forms
 from ..ops.products.subscripts import parse_subscripts, subscripts_of
 from ..ops.result_format import named_family
+from ..provided import provided, provides
 from ..runtime.formats import dense_format, resolve_format
 from ..runtime.operation import block
 from ..runtime.semirings import semiring as semiring_of
@@ -42,7 +42,7 @@ from .vector import chosen, fill, gather, order_of, scan, strided
 
 __all__ = ["elements", "made", "moved", "settled"]
 
-reduce = late("device.masked_reductions", "reduce")
+reduce = provided("device reduce", __name__)
 HOW = ("equal", "intersection", "union")
 
 
@@ -80,6 +80,7 @@ def _strided(values: Memory, bits: Memory, shape: tuple[int, ...]) -> MaskedDevi
     )
 
 
+@provides("device made")
 def made(data: Any, mask: Any) -> MaskedDeviceTensor:
     """The masked tensor of data and mask on a device, both dense or both sparse; of sparse data what it stores."""
     if isinstance(data, MaskedDeviceTensor) and mask is None:
@@ -128,6 +129,7 @@ def made(data: Any, mask: Any) -> MaskedDeviceTensor:
 # -- functions of elements ------------------------------------------------------------------------------------------
 
 
+@provides("device elements")
 def elements(name: str, *operands: Any, how: str = "equal") -> MaskedDeviceTensor:
     """A function of the namespace that is an operation of elements, of masked and other tensors and numbers."""
     op = block(name).op
@@ -225,6 +227,7 @@ def transposed(m: MaskedDeviceTensor) -> MaskedDeviceTensor:
     return permuted(m, (*range(n - 2), n - 1, n - 2))
 
 
+@provides("device moved")
 def moved(name: str, m: MaskedDeviceTensor, key: Any) -> MaskedDeviceTensor:
     """`m[key]` with NumPy's keys."""
     if m.is_number:

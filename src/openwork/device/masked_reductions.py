@@ -15,6 +15,7 @@ from ..format.format import Format
 from ..ir.types import COMPLEX, FLOATS
 from ..ops import mask_formats as forms
 from ..ops.reductions.folds import accumulation_type, axes_of
+from ..provided import provides
 from ..runtime.promote import accumulator, compute_scalar
 from ..storage.buffers import scalar_name
 from .adapter import Memory
@@ -67,6 +68,7 @@ class Runs:
         return self.over(mapped("sub", [cast(self.values, numbers.scalar), gather(numbers, self.run)], numbers.scalar))
 
 
+@provides("device reduce")
 def reduce(
     op: str, m: MaskedDeviceTensor, axis: Any = None, keepdims: bool = False, dtype: Any = None,
     correction: float = 0.0, ord: float = 2,

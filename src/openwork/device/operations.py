@@ -13,19 +13,19 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..interop.operands import is_operand
-from ..late import late
+from ..provided import provided, provides
 from ..runtime.operation import block
 from ..storage.buffers import is_torch, torch_module
-from ..tables import HOMES, PLACES
+from ..tables import NAMES, PLACES
 from ..tensor.numpy_names import standard_arguments
 from .tensor import DeviceTensor
 from .transfer import array_of
 
 __all__ = ["DEVICE_OPERATIONS", "call", "method", "named", "on_device", "refused"]
 
-call_masked = late("device.masked", "call_masked")
-of_torch = late("device.torch_functions", "of_torch")
-placed = late("tensor.methods", "placed")
+call_masked = provided("device call_masked", __name__)
+of_torch = provided("device of_torch", __name__)
+placed = provided("placed", __name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEVICE_OPERATIONS: dict[str, Callable[..., Any]] = {}
@@ -61,6 +61,7 @@ def refused(name: str, operands: Any, why: str = "") -> UnsupportedError:
     )
 
 
+@provides("device named")
 @contextmanager
 def named(name: str, operands: Any) -> Iterator[None]:
     """Where a kernel is refused, by what compiles or launches it, the error names the operation and formats too."""
@@ -117,7 +118,7 @@ def method(t: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def _op_of(name: str) -> str | None:
     """The elementwise operation that a function is."""
-    return block(name).op if name in HOMES else None
+    return block(name).op if name in NAMES else None
 
 
 def _flat(args: Any) -> list[Any]:

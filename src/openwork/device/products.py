@@ -10,9 +10,9 @@ from ..compiler.semiring import Semiring
 from ..errors import ShapeError
 from ..format.format import Format
 from ..ir.index import Access, Apply, Assignment, Expression
-from ..late import late
 from ..ops.products.subscripts import parse_subscripts, subscripts_of
 from ..ops.products.tensor_times import mttkrp_subscripts, ttm_letters, ttv_letters
+from ..provided import provided
 from ..runtime.formats import resolve_format
 from ..runtime.promote import promote
 from ..runtime.semirings import semiring as semiring_of
@@ -33,7 +33,7 @@ from .vector import fill, gather, order_of
 
 __all__ = ["einsum", "matmul", "product"]
 
-recorded_product = late("device.gradients", "recorded_product")
+recorded_product = provided("device recorded_product", __name__)
 
 
 def product(name: str, inputs: Sequence[str], output: str, operands: Sequence[DeviceTensor]) -> DeviceTensor:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ir.ops import COMPARISONS, arity
-from ..late import late
+from ..provided import provided
 from ..tables import ATTRIBUTES, METHODS, NUMPY, OPERATORS, SPOKEN
 
 __all__ = ["Protocols"]
 
-call = late("device.table", "call")
-method = late("device.table", "method")
-of_torch = late("device.torch_functions", "of_torch")
+call = provided("device call", __name__)
+method = provided("device method", __name__)
+of_torch = provided("device of_torch", __name__)
 
 PRIORITY = 2000.0
 

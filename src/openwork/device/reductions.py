@@ -12,9 +12,9 @@ from ..format import coo
 from ..format.format import Format
 from ..ir.index import Access, Apply, Assignment
 from ..ir.types import COMPLEX, FLOATS
-from ..late import late
 from ..ops.reductions.folds import accumulation_type, axes_of, check_extents, reduced_shape
 from ..ops.result_format import fits
+from ..provided import provided
 from ..runtime.promote import accumulator, compute_scalar
 from ..storage.buffers import scalar_name
 from ..storage.scalars import python_scalar
@@ -31,8 +31,8 @@ from .vector import cast, fill, gather
 
 __all__ = ["reduce"]
 
-recorded_product = late("device.gradients", "recorded_product")
-with_graph = late("device.gradients", "with_graph")
+recorded_product = provided("device recorded_product", __name__)
+with_graph = provided("device with_graph", __name__)
 
 _OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
 _NEUTRAL = {"sum": 0, "prod": 1}

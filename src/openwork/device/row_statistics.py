@@ -14,9 +14,9 @@ from typing import Any
 from ..compiler.schedule.kept_format import kept_format
 from ..ir.index import Access, Apply, Assignment
 from ..ir.types import COMPLEX, FLOATS
-from ..late import late
 from ..ops.reductions.folds import axes_of, check_extents, reduced_shape
 from ..ops.reductions.moments import correction_of
+from ..provided import provided
 from ..storage.buffers import numpy_dtype
 from .adapter import Memory
 from .conversion import summed
@@ -32,7 +32,7 @@ from .vector import cast
 
 __all__ = ["Rows", "log_softmax", "logsumexp", "softmax", "std", "var"]
 
-recorded_softmax = late("device.gradients", "recorded_softmax")
+recorded_softmax = provided("device recorded_softmax", __name__)
 
 
 class Rows:

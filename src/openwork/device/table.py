@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..provided import provide
 from . import (
     attention,
     elementwise,
@@ -29,3 +30,6 @@ __all__ = [
     "row_statistics",
     "solvers",
 ]
+
+provide("device call", call)
+provide("device method", method)

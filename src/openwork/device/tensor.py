@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..format.format import Format
-from ..late import late
+from ..provided import provided
 from ..storage import sizes
 from ..storage.buffers import is_torch, itemsize, numpy_dtype, scalar_of, to_numpy, torch_module
 from ..storage.scalars import python_scalar
@@ -25,14 +25,14 @@ from .protocols import Protocols
 
 __all__ = ["DeviceTensor", "upload"]
 
-call = late("device.table", "call")
-method = late("device.table", "method")
-of_torch = late("device.torch_functions", "of_torch")
-checked = late("device.invariants", "check")
-convert = late("device.conversion", "convert")
-index = late("device.indexing", "index")
-named = late("device.operations", "named")
-move = late("device.transfer", "move")
+call = provided("device call", __name__)
+method = provided("device method", __name__)
+of_torch = provided("device of_torch", __name__)
+checked = provided("device check", __name__)
+convert = provided("device convert", __name__)
+index = provided("device index", __name__)
+named = provided("device named", __name__)
+move = provided("device move", __name__)
 Buffers = tuple[Memory | None, ...]
 
 
@@ -231,7 +231,7 @@ class DeviceTensor(Protocols):
 def _count(t: DeviceTensor) -> int:
     if not t.format.is_padded and not t.format.ragged(t.shape):
         return t.memory.length
-    number: int = late("device.coordinates", "count")(t)
+    number: int = provided("device count")(t)
     return number
 
 

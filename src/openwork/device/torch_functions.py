@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..provided import provides
 from ..runtime.operation import block
-from ..tables import HOMES, NUMPY, TORCH
+from ..tables import NAMES, NUMPY, TORCH
 from ..tensor.numpy_names import standard_arguments
 from ..torch.functions.call import FUNCTIONS, table_names
 from .operations import refused
@@ -17,6 +18,7 @@ _ALIKE = ("softmax", "log_softmax", "einsum", "positive")
 """Functions that torch means as the namespace does, though it calls their arguments otherwise."""
 
 
+@provides("device of_torch")
 def of_torch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """torch's `function` of operands on a device. Raises UnsupportedError, by name, for what does not run there."""
     names = table_names(function)
@@ -38,7 +40,7 @@ def of_torch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
             spelled = block(TORCH[name]).spelled("torch", name)
             return spelled.call(lambda *operands, name=name, **rest: _called(TORCH[name], operands, rest), args, kwargs)
         ours = NUMPY.get(name, name)  # arccos, which torch has too
-        if name in _ALIKE or (ours in HOMES and name not in FUNCTIONS and block(ours).op is not None):
+        if name in _ALIKE or (ours in NAMES and name not in FUNCTIONS and block(ours).op is not None):
             return _called(ours, args, standard_arguments(kwargs))
     raise refused(f"torch.{names[0]}", args)
 

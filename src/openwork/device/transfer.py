@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import UnsupportedError
 from ..interop.buffer_policy import BufferPolicy
 from ..interop.from_torch import from_torch
+from ..provided import provides
 from ..runtime.formats import dense_format
 from ..storage.buffers import is_torch, torch_module
 from ..storage.scalars import python_scalar
@@ -26,11 +27,13 @@ register("opencl", default_opencl)
 register("cuda", cuda_of)
 
 
+@provides("device sent")
 def sent(t: Tensor, device: str) -> DeviceTensor:
     """A Tensor's copy on a device of this name."""
     return upload(t, adapter_of(device))
 
 
+@provides("device move")
 def move(t: DeviceTensor, device: object) -> Any:
     """A device's tensor on the host, or on another device by way of it."""
     if device is None or (is_device_name(device) and adapter_of(str(device)) is t.adapter):
@@ -72,6 +75,7 @@ def over(memory: Memory, shape: tuple[int, ...]) -> DeviceTensor:
     return DeviceTensor(shape, dense_format(len(shape)), 0, none, none, memory)
 
 
+@provides("device adopted")
 def adopted(obj: Any, dtype: object, format: object, fill_value: Any, device: object) -> Any:
     """`asarray` of a tensor on a device, or of an array of its library."""
     t = array_of(obj)

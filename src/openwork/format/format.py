@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from openwork.errors import FormatError, ShapeError
-from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub, dimensions, interval, rename, render
-from openwork.format.level import LevelFormat
-from openwork.format.level import unpickled as unpickled_format
+from openwork.format.expression import Dim, Div, dimensions, interval, rename, render
+from openwork.format.level import Level, LevelFormat
 from openwork.format.message import Problem, refusal
 from openwork.format.printer import encoded, show, show_with_spans
 from openwork.format.rules import check
 from openwork.integers import integers
 
-from ..classes import frozen
-from ..late import late
+from ..provided import provided
 
-if TYPE_CHECKING:
-    from .named import recognise
-else:
-    recognise = late("format.named", "recognise")
+recognise: Callable[..., str | None] = provided("recognise", __name__)
 
 
-__all__ = ["Format", "Level", "unpickled", "unpickled_level"]
+__all__ = ["Format", "Level", "unpickled"]
 
 
 _format_numbers: dict[Format, int] = {}
 _numbers = count()
-
-
-@frozen
-class Level:
-    """One storage level: the expression of its coordinate, and its level format."""
-
-    expression: Expression
-    format: LevelFormat
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return unpickled_level, (self.expression, self.format)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -313,17 +297,6 @@ class Format:
         return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-def unpickled_level(expression: Expression, format: LevelFormat) -> Level:
-    """A level of a pickle, which may hold anything. Raises FormatError where it is none."""
-    if not isinstance(format, LevelFormat) or not _is_expression(expression):
-        raise FormatError(f"unpickling: no level {expression!r} : {format!r}\n  help: the file was changed")
-    try:
-        level_format = unpickled_format(type(format), format.arguments, format.unique, format.ordered)
-    except AttributeError as error:
-        raise FormatError(f"unpickling: a level format lacks a part: {error}") from error
-    return Level(expression, level_format)
-
-
 def unpickled(dims: tuple[str, ...], levels: tuple[Level, ...], explicit: Any = None) -> Format:
     """A format of a pickle, which may hold anything. Raises FormatError where it is none."""
     is_valid = (
@@ -336,14 +309,3 @@ def unpickled(dims: tuple[str, ...], levels: tuple[Level, ...], explicit: Any = 
     if max(named, default=-1) >= len(dims):
         raise FormatError(f"unpickling: dimension {max(named)} of {len(dims)}\n  help: the file was changed")
     return Format(dims, levels, explicit)
-
-
-def _is_expression(e: object) -> bool:
-    match e:
-        case Dim(index):
-            return type(index) is int and index >= 0
-        case Add(left, right) | Sub(left, right):
-            return all(isinstance(x, Dim) and _is_expression(x) for x in (left, right))
-        case Div(base, divisor) | Mod(base, divisor):
-            return type(divisor) is int and divisor > 0 and _is_expression(base)
-    return False

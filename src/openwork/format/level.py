@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from openwork.classes import frozen
 from openwork.errors import FormatError
+from openwork.format.expression import Add, Dim, Div, Expression, Mod, Sub
 from openwork.format.forms import form_of
 from openwork.format.functions import Insert, Iterate, LevelFunctions
 from openwork.format.message import Problem, counted, refusal
 
-__all__ = ["MAX_INTEGER", "Insert", "Iterate", "LevelFormat", "LevelFunctions", "unpickled"]
+__all__ = ["MAX_INTEGER", "Insert", "Iterate", "Level", "LevelFormat", "LevelFunctions", "unpickled", "unpickled_level"]
 
 MAX_INTEGER = 2**31 - 1
 
@@ -185,3 +187,36 @@ def unpickled(kind: type[LevelFormat], arguments: tuple[int, ...], unique: bool,
         return kind(*arguments, unique=unique, ordered=ordered)
     except TypeError as error:
         raise FormatError(f"unpickling: {kind.__name__} of {arguments!r}: {error}") from error
+
+
+@frozen
+class Level:
+    """One storage level: the expression of its coordinate, and its level format."""
+
+    expression: Expression
+    format: LevelFormat
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unpickled_level, (self.expression, self.format)
+
+
+def unpickled_level(expression: Expression, format: LevelFormat) -> Level:
+    """A level of a pickle, which may hold anything. Raises FormatError where it is none."""
+    if not isinstance(format, LevelFormat) or not _is_expression(expression):
+        raise FormatError(f"unpickling: no level {expression!r} : {format!r}\n  help: the file was changed")
+    try:
+        level_format = unpickled(type(format), format.arguments, format.unique, format.ordered)
+    except AttributeError as error:
+        raise FormatError(f"unpickling: a level format lacks a part: {error}") from error
+    return Level(expression, level_format)
+
+
+def _is_expression(e: object) -> bool:
+    match e:
+        case Dim(index):
+            return type(index) is int and index >= 0
+        case Add(left, right) | Sub(left, right):
+            return all(isinstance(x, Dim) and _is_expression(x) for x in (left, right))
+        case Div(base, divisor) | Mod(base, divisor):
+            return type(divisor) is int and divisor > 0 and _is_expression(base)
+    return False

@@ -20,6 +20,7 @@ from openwork.format.rules import MAX_DIMENSIONS
 from openwork.integers import integer
 
 from ..classes import frozen
+from ..provided import provides
 
 __all__ = ["NAMED", "coo", "format", "recognise"]
 
@@ -188,6 +189,7 @@ def coo(ndim: int = 2, *, unique: bool = True, ordered: bool = True, batch: int 
     return _assemble(_coordinates(batch, sparse, unique=unique, ordered=ordered), ndim, batch, dense)
 
 
+@provides("recognise")
 def recognise(f: Format) -> str | None:
     """The name and arguments of the named format that f is, apart from its batch and dense dimensions."""
     dense = 0 if f.is_dense else f.dense_ndim

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from openwork.format.expression import dimensions, render
-from openwork.format.level import LevelFormat
+from openwork.format.level import Level, LevelFormat
 from openwork.format.message import Spans
-
-if TYPE_CHECKING:
-    from openwork.format.format import Level
 
 __all__ = ["encoded", "repeats", "show", "show_with_spans"]
 

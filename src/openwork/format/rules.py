@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from openwork.format.expression import Add, Dim, Div, Mod, Sub, depth, dimensions, render
 from openwork.format.inverse import Digit, Solution, digit, solve
-from openwork.format.level import MAX_INTEGER, LevelFormat
+from openwork.format.level import MAX_INTEGER, Level, LevelFormat
 from openwork.format.message import Problem
-
-if TYPE_CHECKING:
-    from openwork.format.format import Level
 
 __all__ = ["MAX_DEPTH", "MAX_DIMENSIONS", "MAX_LEVELS", "RESERVED", "check"]
 
@@ -24,7 +21,7 @@ RESERVED = ("floordiv", "mod")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 Dims: TypeAlias = Sequence[str]
-Levels: TypeAlias = Sequence["Level"]
+Levels: TypeAlias = Sequence[Level]
 
 
 def check(dims: Dims, levels: Levels) -> Problem | Solution:

@@ -22,6 +22,7 @@ from ..integers import common_shape
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
 from ..ops.reductions.folds import axes_of
+from ..provided import provides
 from ..runtime.coiterate.plan import kept_plan, plan_merge
 from ..runtime.contraction.sparse import result_format
 from ..runtime.operation import block
@@ -85,6 +86,7 @@ def _like(library: str) -> Any:
     return torch.empty(0)
 
 
+@provides("meta_of")
 def meta_of(x: Any) -> Meta | None:
     """The Meta of a node or an operand; nodes keep theirs."""
     if not isinstance(x, Node) or x.known:

@@ -20,7 +20,7 @@ from ..interop.operands import adopt_foreign
 from ..interop.sources import asarray
 from ..ir.index import Access, Assignment, accesses
 from ..ir.index_text import parse_program, pointed
-from ..late import late
+from ..provided import provided
 from ..runtime import trace
 from ..runtime.operation import operation
 from ..runtime.overrides import takes_over
@@ -37,7 +37,7 @@ Run = Callable[[Assignment, Mapping[str, Any], Any, object, Semiring | None], An
 """From a statement, tensors by name, what its left side holds, a format and a semiring to what is assigned."""
 
 
-@operation(masked=late("masked.notation", "evaluate"), returns="product")
+@operation(masked=provided("masked evaluate"), returns="product")
 def evaluate(
     statements: str, /, *, format: str | Format | None = None, semiring: str | Semiring | None = None, **tensors: Any
 ) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from ..classes import frozen
 from ..codegen.plan_cache import PlanCache
 from ..compiler.scalar_arguments import passes
-from ..late import late
+from ..provided import provided, provides
 from ..runtime import gradient_hook, trace
 from ..runtime.library_errors import FAILURES, explain
 from ..runtime.overrides import takes_over
@@ -25,7 +25,7 @@ from .partition import PlannedStep, partition
 
 __all__ = ["compute", "fused"]
 
-evaluate_masked = late("masked.expressions", "evaluate")
+evaluate_masked = provided("masked program", __name__)
 """The values of expressions with masked operands."""
 
 LIMIT = 512
@@ -58,6 +58,7 @@ _programs: PlanCache[Any, _Program | frozenset[int]] = PlanCache("programs", LIM
 """By key; where the plan depends on numbers, the key leads to their places among the operands."""
 
 
+@provides("compute")
 def compute(*expressions: Any) -> Any:
     """The values of expressions, each part of them in one kernel.
 

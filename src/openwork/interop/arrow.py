@@ -17,6 +17,7 @@ from ..format import coo
 from ..format import format as parse
 from ..format.expression import Dim
 from ..format.format import Format
+from ..provided import provides
 from ..runtime.check import check
 from ..storage import buffers
 from ..storage.storage import Storage
@@ -96,6 +97,7 @@ def _index(array: Any, policy: BufferPolicy) -> Any:
     return policy.copied_if_asked(array, array.flags.owndata)
 
 
+@provides("to_arrow")
 def to_arrow(t: Tensor) -> Any:
     """The sparse tensor of pyarrow: CSR and CSC as matrices, CSF as that, every other format as coordinates.
 

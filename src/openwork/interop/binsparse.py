@@ -17,6 +17,7 @@ from ..errors import FormatError, UnsupportedError
 from ..format import coo
 from ..format import format as parse
 from ..format.format import Format
+from ..provided import provides
 from ..runtime.check import check
 from ..storage import buffers
 from ..storage.buffers import Array
@@ -46,6 +47,7 @@ def speaks_binsparse(obj: object) -> bool:
     return hasattr(kind, "__binsparse__") and hasattr(kind, "__binsparse_descriptor__")
 
 
+@provides("descriptor_of")
 def descriptor_of(t: Tensor) -> dict[str, Any]:
     """The description of a tensor, as coordinates where the specification does not have its format.
 
@@ -59,6 +61,7 @@ def descriptor_of(t: Tensor) -> dict[str, Any]:
     return {ATTRIBUTE: body, "original_source": "openwork"}
 
 
+@provides("arrays_of")
 def arrays_of(t: Tensor, descriptor: Any = None, copy: bool | None = None) -> dict[str, Any]:
     """The arrays of a tensor by name: its own buffers, complex numbers as pairs, truth values as bytes.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..provided import provides
 from ..storage import buffers
 from ..tensor.tensor import Tensor
 
@@ -44,6 +45,7 @@ def register() -> None:
     register_sizes(sizeof)
 
 
+@provides("dask token")
 def token(t: Tensor) -> tuple[Any, ...]:
     """What tells a tensor from others, the same in every process: shape, format, dtype, fill value, and its buffers.
 

@@ -14,6 +14,7 @@ from ..format import coo
 from ..format import format as parse
 from ..format.expression import Dim
 from ..ir.index import Access, Assignment
+from ..provided import provides
 from ..runtime.contract import contract
 from ..runtime.layouts import Layout, layout_of
 from ..runtime.promote import HALF
@@ -41,6 +42,7 @@ __all__ = [
 _SCIPY = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 
 
+@provides("to_dense")
 def to_dense(t: Tensor) -> Array:
     """The dense array of the tensor's own library; a view where the format is dense in any order of dimensions."""
     storage = t._storage
@@ -74,6 +76,7 @@ def _store_statement(ndim: int, unique: bool) -> Assignment:
     return Assignment(Access("B", indices), "=" if unique else "+=", Access("A", indices))
 
 
+@provides("written")
 def written(t: Tensor, out: Array) -> Array:
     """`out`, a dense array, with the tensor's elements. Raises ShapeError or DTypeError where they do not fit."""
     if not buffers.is_array(out):
@@ -128,6 +131,7 @@ def require_dense(t: Tensor, operation: str) -> Array:
     return to_dense(t)
 
 
+@provides("to_device")
 def to_device(t: Tensor, device: object, stream: Any) -> Tensor:
     """The tensor on another device. Raises UnsupportedError for a stream: buffers move on torch's current one."""
     if stream is not None:
@@ -135,6 +139,7 @@ def to_device(t: Tensor, device: object, stream: Any) -> Tensor:
     return t.to(device)
 
 
+@provides("to dlpack")
 def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
     """The DLPack capsule of the array of a dense tensor."""
     array = require_dense(t, "__dlpack__")
@@ -149,6 +154,7 @@ def dlpack(t: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: bool 
     return array.__dlpack__(**{name: value for name, value in options.items() if value is not None})
 
 
+@provides("to array")
 def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     """The result of `np.asarray`: the array itself of a dense tensor, an error for a sparse one.
 
@@ -162,6 +168,7 @@ def array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[
     return out.copy() if copy else out
 
 
+@provides("stacked_coordinates")
 def stacked_coordinates(s: Storage) -> Array:
     """The crd buffers of a COO storage as one array (levels, nse); a view where they are rows of one."""
     rows = [c for c in s.crd if c is not None]
@@ -188,6 +195,7 @@ def _zero_fill(t: Tensor, operation: str) -> None:
         )
 
 
+@provides("to_scipy")
 def to_scipy(t: Tensor, format: str | None = None) -> Any:
     """The tensor as a SciPy sparse array.
 
@@ -297,6 +305,7 @@ def _blocks(values: Array, element_axes: tuple[int, ...], layout: Layout, dense:
     return values.reshape(*element_axes, columns, rows, *dense).swapaxes(len(element_axes), len(element_axes) + 1)
 
 
+@provides("axes_of_values")
 def axes_of_values(t: Tensor, layout: Layout) -> Array:
     """The values of a tensor of a layout, a view: (*batch, stored, *blocksize, *dense), of a dense one its shape."""
     values = _viewed(t._storage)

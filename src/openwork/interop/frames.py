@@ -15,6 +15,7 @@ import numpy as np
 
 from ..codegen import cache as kernels
 from ..errors import BlockError
+from ..provided import provides
 from ..storage.buffers import device_of, is_torch, to_numpy, torch_module
 from ..storage.storage import Storage
 from ..storage.watch import bare_alias
@@ -34,6 +35,7 @@ def fletcher(words: u64[const], sums: u64[mut], n: i64):
 """
 
 
+@provides("reduced")
 def reduced(t: Tensor) -> tuple[Any, ...]:
     """What a pickle of protocol 5 holds of a tensor: facts, and its buffers as arrays, with checksums of both.
 

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from ..errors import ShapeError, UnsupportedError
+from ..provided import provides
 from ..tensor.tensor import Tensor
 from .buffer_policy import BufferPolicy
 from .export import to_scipy
@@ -30,6 +31,7 @@ def from_networkx(graph: Any, policy: BufferPolicy) -> Tensor:
     return from_scipy(sys.modules["networkx"].to_scipy_sparse_array(graph, weight="weight", format="csr"), policy)
 
 
+@provides("to_networkx")
 def to_networkx(t: Tensor, create_using: Any = None) -> Any:
     """The graph whose adjacency the matrix is: an edge for each element that is not 0, its value as `weight`.
 

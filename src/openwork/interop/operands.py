@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..provided import provides
 from ..storage.buffers import PLAIN_TENSORS, is_array, is_torch
 from ..tensor.one_library import one_library
 from ..tensor.tensor import Tensor
@@ -49,6 +50,7 @@ _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 """Attributes of types that can be converted to arrays."""
 
 
+@provides("is_container")
 def is_container(cls: type) -> bool:
     """Whether its objects are arrays of arrays, of Dask or xarray, whose operators and functions take Tensors.
 
@@ -61,6 +63,7 @@ def is_container(cls: type) -> bool:
     return True
 
 
+@provides("is_operand")
 def is_operand(x: Any) -> bool:
     """Whether an operator takes `x`: a number, a list or array of them, or a sparse tensor of any library."""
     if isinstance(x, _NOT_NUMBERS) or is_container(type(x)):

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ShapeError, UnsupportedError
 from ..format import coo
 from ..format import format as parse
+from ..provided import provides
 from ..runtime.promote import promote
 from ..storage import buffers
 from ..storage.scalars import python_scalar
@@ -72,6 +73,7 @@ def _storage(shape: Any, format: Any, fill: Any, pos: Any, crd: Any, values: Any
     return Storage(tuple(int(n) for n in shape), format, scalar, fill, pos, crd, values)
 
 
+@provides("to_pandas")
 def to_pandas(t: Tensor, index: Any = None, columns: Any = None) -> Any:
     """A matrix as a frame of sparse columns, a vector as a sparse series, with the tensor's fill value.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError
 from ..format.format import Format
-from ..late import late
+from ..provided import provided
 from ..runtime.operation import operation
 from ..storage import buffers
 from ..storage.buffers import Array
@@ -26,7 +26,7 @@ from .pandas import from_pandas
 from .pydata import from_pydata
 from .scipy import from_scipy
 
-adopted = late("device.transfer", "adopted")
+adopted = provided("device adopted", __name__)
 
 __all__ = [
     "asarray",

@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import UnsupportedError
 from ..format import coo
 from ..format import format as parse
+from ..provided import provides
 from ..runtime.layouts import Layout, layout_of
 from ..storage import buffers
 from ..storage.buffers import Array
@@ -23,6 +24,7 @@ _NAMES = {
 }
 
 
+@provides("to_torch")
 def to_torch(t: Tensor, layout: Any = None) -> Any:
     """The tensor as a torch tensor.
 
@@ -58,6 +60,7 @@ def to_torch(t: Tensor, layout: Any = None) -> Any:
     return _coordinates(t, current) if kind == "coo" else _compressed(t, current)
 
 
+@provides("torch_layout")
 def torch_layout(t: Tensor) -> Any:
     """torch's layout that the format of `t` is, `torch.strided` for dense formats; None where it is none of torch's."""
     torch = buffers.torch_module()

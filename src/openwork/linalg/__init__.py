@@ -16,6 +16,8 @@ from ..runtime.documentation import document_all as _document_all
 from ..runtime.overrides import overridable as _overridable
 from .aggregation import rigid_motions
 from .amg import AMG, amg
+from .assembly import Assembler as Assembler
+from .assembly import assembler as assembler
 from .block_jacobi import block_jacobi
 from .chebyshev import chebyshev
 from .cholesky import cholesky

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import ShapeError, Tensor, matmul
 from ..progress import Step
+from ..provided import provides
 from ..storage.buffers import as_array, cast, numpy_dtype
 from ..storage.recorded import refuse_recorded
 from .operands import dense, matrix, solve_scalar
@@ -97,6 +98,7 @@ def counted(operator: Any, step: Step | None, limit: int | None = None) -> Any:
     )  # fmt: skip
 
 
+@provides("linalg compose")
 def compose(a: Any, b: Any) -> Any:
     """`a @ b` for a LinearOperator b: the operator that applies both; NotImplemented for strangers.
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import DTypeError, ShapeError
 from ..ir.ops import COMPARISONS, arity
-from ..late import late
 from ..ops.elementwise.maps import elementwise
+from ..provided import provided
 from ..tables import OPERATORS
 from ..tensor.expression_graph import ELEMENTWISE
 from ..tensor.inplace import holds, make_writable
@@ -18,15 +18,11 @@ from ..tensor.lazy import defer, is_lazy
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
-if TYPE_CHECKING:
-    from .elementwise import binary, lift, select, unary
-    from .tensor import wrap
-else:
-    unary = late("masked.elementwise", "unary")
-    binary = late("masked.elementwise", "binary")
-    wrap = late("masked.tensor", "wrap")
-    lift = late("masked.elementwise", "lift")
-    select = late("masked.elementwise", "select")
+unary = provided("masked unary", __name__)
+binary = provided("masked binary", __name__)
+wrap = provided("masked wrap", __name__)
+lift: Callable[..., MaskedTensor] = provided("masked lift", __name__)
+select: Callable[..., MaskedTensor] = provided("masked select", __name__)
 
 
 __all__ = ["Arithmetic"]

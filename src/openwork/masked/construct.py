@@ -8,9 +8,9 @@ import numpy as np
 
 from .. import DTypeError, FormatError, ShapeError, Tensor, UnsupportedError, asarray, sparse_mask
 from ..interop.sources import is_on_device, refuse_device
-from ..late import late
 from ..ops import mask_formats as forms
 from ..ops.indexing.taking import values_at
+from ..provided import provided, provides
 from ..runtime.conversion.remap import canonical
 from ..runtime.gradient_hook import tracked
 from ..storage import buffers
@@ -20,7 +20,7 @@ from ..storage.storage import Storage
 from .structure import pattern, restricted, same
 from .tensor import MaskedTensor, wrap, zero
 
-made_there = late("device.masked_operations", "made")
+made_there = provided("device made", __name__)
 
 __all__ = ["as_masked_tensor", "masked_tensor", "strided_tensor"]
 
@@ -64,6 +64,7 @@ def masked_tensor(data: Any, mask: Any = None, requires_grad: bool = False) -> M
     return out.requires_grad_() if requires_grad else out
 
 
+@provides("masked as_masked_tensor")
 def as_masked_tensor(data: Any, mask: Any = None) -> MaskedTensor:
     """A masked tensor over the values of `data`, on its graph; see `masked_tensor`.
 

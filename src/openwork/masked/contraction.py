@@ -23,6 +23,7 @@ from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply
 from ..ops import mask_formats as forms
 from ..ops.products.subscripts import parse_subscripts, subscripts_of
+from ..provided import provides
 from ..runtime.contraction.sparse import absent
 from ..runtime.zero_annihilation import bounded
 from ..storage.buffers import as_array, cast, is_array, is_torch, scalar_of, to_numpy
@@ -36,6 +37,7 @@ __all__ = ["einsum", "stored"]
 LARGEST = 3.4e38
 
 
+@provides("masked einsum")
 def einsum(
     subscripts: Any, /, *operands: Any, format: str | Format | None = None, semiring: str | Semiring = "plus_times"
 ) -> MaskedTensor:

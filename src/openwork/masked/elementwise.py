@@ -17,9 +17,9 @@ from ..integers import common_shape
 from ..interop.operands import adopt_foreign
 from ..ir.index import Access, Apply, Expression, Literal
 from ..ir.ops import arity
-from ..late import late
 from ..ops import mask_formats as forms
 from ..ops.indexing.taking import values_at
+from ..provided import provided, provides
 from ..runtime.gradient_hook import tracked
 from ..runtime.values import apply
 from ..storage.buffers import Array, as_array, is_array, is_torch, scalar_of
@@ -33,17 +33,19 @@ if TYPE_CHECKING:
 
 __all__ = ["binary", "clip", "lift", "select", "stretched", "unary"]
 
-isolated = late("masked.isolation", "isolated")
+isolated = provided("masked isolated", __name__)
 """Needs torch: loaded where values are recorded."""
 
 HOW = ("equal", "intersection", "union")
 
 
+@provides("masked unary")
 def unary(op: str, m: MaskedTensor) -> MaskedTensor:
     """An operation of the loop IR, by name, of every specified element."""
     return lift(lambda v: apply(op, v), (m,), op)
 
 
+@provides("masked binary")
 def binary(op: str, a: Any, b: Any, how: str = "equal") -> MaskedTensor:
     """`a op b`, elementwise with broadcasting; at least one operand is masked.
 
@@ -75,12 +77,14 @@ def binary(op: str, a: Any, b: Any, how: str = "equal") -> MaskedTensor:
     return lift(lambda x, y: apply(op, x, y), (a, b), op, how, op if arity(op) is not None else None)
 
 
+@provides("masked clip")
 def clip(m: MaskedTensor, /, min: Any = None, max: Any = None) -> MaskedTensor:
     """The elements, no less than `min` and no more than `max`; None is no limit."""
     out = m if min is None else binary("max", m, min)
     return out if max is None else binary("min", out, max)
 
 
+@provides("masked lift")
 def lift(
     function: Callable[..., Any], operands: tuple[Any, ...], operation: str, how: str = "equal", op: str | None = None
 ) -> MaskedTensor:
@@ -220,6 +224,7 @@ def _buffer(x: Any) -> Any:
     return x if is_array(x) else x.values
 
 
+@provides("masked select")
 def select(condition: Any, a: Any, b: Any) -> MaskedTensor:
     """The elements of `a` where the condition holds, of `b` elsewhere; missing where the one asked for is, or it is.
 

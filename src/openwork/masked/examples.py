@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..provided import provide
+
 __all__ = ["EXAMPLES"]
 
 FLOATS = "m = ow.masked_tensor(np.array([1.0, 4.0, 9.0]), np.array([True, True, False]))"
@@ -151,3 +153,5 @@ _ROWS = {
 """By name: the tensor, a call, and what it gives."""
 
 EXAMPLES = {name: f">>> {tensor}\n>>> {call}\n{result}" for name, (tensor, call, result) in _ROWS.items()}
+
+provide("masked examples", EXAMPLES)

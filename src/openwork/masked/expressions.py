@@ -18,6 +18,7 @@ from .. import Lazy, Tensor, compute
 from ..ir.operations import with_trait
 from ..ir.ops import arity
 from ..ops import mask_formats as forms
+from ..provided import provides
 from ..runtime.gradient_hook import tracked
 from ..runtime.operation import namespace
 from ..storage.storage import Storage
@@ -34,6 +35,7 @@ __all__ = ["evaluate"]
 _COSTLY = frozenset(with_trait("costly"))
 
 
+@provides("masked program")
 def evaluate(roots: Sequence[Lazy]) -> tuple[Any, ...]:
     """The values of expressions, each operation computed once."""
     graph = Graph(roots)

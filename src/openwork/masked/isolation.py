@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ..provided import provides
 from ..storage.buffers import is_torch
 from ..storage.storage import Storage
 from ..torch.gradients.permutation import element_mask
@@ -22,6 +23,7 @@ from ..torch.gradients.permutation import element_mask
 __all__ = ["isolated", "running"]
 
 
+@provides("masked isolated")
 def isolated(function: Callable[..., Any], values: list[Any], s: Storage) -> torch.Tensor:
     """The function of values in the places of a structure, and numbers."""
     here = element_mask(s)
@@ -49,6 +51,7 @@ def isolated(function: Callable[..., Any], values: list[Any], s: Storage) -> tor
     return out
 
 
+@provides("masked running")
 def running(op: str, values: torch.Tensor, place: Any) -> torch.Tensor:
     """Running sums or products within fibres, `place` being where in its own each value stands.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..provided import provide
+
 __all__ = ["TEXTS"]
 
 TEXTS: dict[str, str] = {
@@ -360,3 +362,5 @@ Returns MaskedTensor of the same format. See also: where, masked.select.
 array([ 0.,  4., -1.])
 """,
 }
+
+provide("masked method texts", TEXTS)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..late import late
 from ..namespaces import NoAttribute
 from ..ops.axes import axis_of, swapped_axes
 from ..ops.products.matmul import matmul as product
+from ..provided import provided
 from ..storage.buffers import is_torch
 from ..tables import MASKED, NUMPY, TORCH
 from ..tensor.expression_graph import MATMUL
@@ -28,27 +28,19 @@ from ..tensor.one_library import in_library
 if TYPE_CHECKING:
     from .tensor import MaskedTensor
 
-if TYPE_CHECKING:
-    from .namespace import spelled
-    from .order import mask_nan, nonzero, unique
-    from .products import matmul
-    from .reductions import reduce
-    from .shaping import item_at, moved, put, reshape, split, transpose
-    from .torch_functions import bound
-else:
-    reduce = late("masked.reductions", "reduce")
-    moved = late("masked.shaping", "moved")
-    mask_nan = late("masked.order", "mask_nan")
-    unique = late("masked.order", "unique")
-    nonzero = late("masked.order", "nonzero")
-    item_at = late("masked.shaping", "item_at")
-    put = late("masked.shaping", "put")
-    reshape = late("masked.shaping", "reshape")
-    transpose = late("masked.shaping", "transpose")
-    split = late("masked.shaping", "split")
-    matmul = late("masked.products", "matmul")
-    bound = late("masked.torch_functions", "bound")
-    spelled = late("masked.namespace", "spelled")
+reduce: Callable[..., MaskedTensor] = provided("masked reduce", __name__)
+moved: Callable[..., MaskedTensor] = provided("masked moved", __name__)
+mask_nan: Callable[..., MaskedTensor] = provided("masked mask_nan", __name__)
+unique: Callable[..., MaskedTensor] = provided("masked unique", __name__)
+nonzero: Callable[..., tuple[Any, ...]] = provided("masked coordinates", __name__)
+item_at: Callable[..., MaskedTensor] = provided("masked item_at", __name__)
+put = provided("masked put", __name__)
+reshape: Callable[..., MaskedTensor] = provided("masked reshape", __name__)
+transpose: Callable[..., MaskedTensor] = provided("masked transpose", __name__)
+split: Callable[..., tuple[MaskedTensor, ...]] = provided("masked split", __name__)
+matmul = provided("masked matmul", __name__)
+bound = provided("masked torch method", __name__)
+spelled = provided("masked spelled", __name__)
 
 
 __all__ = ["Methods"]

@@ -14,11 +14,11 @@ from typing import Any
 from .. import Format, Tensor, UnsupportedError
 from ..interop.operands import adopt_foreign
 from ..ir.index import Assignment, Expression
-from ..late import resolved
 from ..ops import mask_formats as forms
 from ..ops.axes import axis_of
 from ..ops.elementwise import pointwise as merge
 from ..ops.manipulation.padding import pad as padded
+from ..provided import provides, resolved
 from ..runtime.formats import resolve_format
 from ..runtime.operation import OPERATIONS, block
 from ..storage.buffers import is_array
@@ -36,6 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@provides("masked call")
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A function of the namespace with these arguments, of which one is masked, as its block says.
 
@@ -61,6 +62,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     return (moved if rule == "moves" else _reduced)(function, *args, **kwargs)
 
 
+@provides("masked spelled")
 def spelled(name: str, *args: Any, **kwargs: Any) -> Any:
     """torch's function `name`, which a block spells, of arguments of which one is masked; results are ours."""
     operation = block(TORCH[name])
@@ -136,11 +138,13 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
     return {_REST if p.kind is p.VAR_KEYWORD else p.name: p.default for p in parameters}
 
 
+@provides("masked count_nonzero")
 def count_nonzero(m: MaskedTensor, /, *, axis: Any = None, keepdims: bool = False) -> MaskedTensor:
     """How many specified elements are not zero, int64; missing where none is specified."""
     return binary("ne", m, 0).sum(axis, dtype="int64", keepdims=keepdims)
 
 
+@provides("masked diff")
 def diff(m: MaskedTensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> MaskedTensor:
     """Differences of neighbours along an axis; missing where either is."""
     parts = [x for x in (prepend, m, append) if x is not None]
@@ -151,6 +155,7 @@ def diff(m: MaskedTensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None,
     return out
 
 
+@provides("masked pad")
 def pad(m: MaskedTensor, pad_width: Any, /, mode: str = "constant", **options: Any) -> MaskedTensor:
     """Elements in front and behind: missing ones, or those of other places with their masks."""
     if mode == "constant" and not options:
@@ -161,6 +166,7 @@ def pad(m: MaskedTensor, pad_width: Any, /, mode: str = "constant", **options: A
     return found
 
 
+@provides("masked pointwise")
 def pointwise(
     expression: str | Expression | Assignment,
     tensors: Mapping[str, Any],
@@ -182,12 +188,14 @@ def pointwise(
     return wrap(merge.pointwise(expression, held, wanted, zero_annihilates=zero_annihilates, missing=names))
 
 
+@provides("masked unstack")
 def unstack(m: MaskedTensor, /, *, axis: int = 0) -> tuple[MaskedTensor, ...]:
     """The parts along an axis, one for each place, without it."""
     d = axis_of(axis, m.ndim, "unstack")
     return tuple(m[(*(slice(None),) * d, k)] for k in range(m.shape[d]))
 
 
+@provides("masked vecdot")
 def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> MaskedTensor:
     """Sums over `axis` of products of the elements that both specify."""
     return products.einsum("...i,...i->...", _last(a, axis), _last(b, axis))
@@ -201,26 +209,31 @@ def _last(x: Any, axis: int) -> Any:
     return x.transpose((*(d for d in range(x.ndim) if d != last), last))
 
 
+@provides("masked outer")
 def outer(a: Any, b: Any, /) -> MaskedTensor:
     """The products of all elements of one vector with all of another, where both are specified."""
     return products.einsum("i,j->ij", a, b)
 
 
+@provides("masked nonzero")
 def nonzero(m: MaskedTensor, /) -> tuple[Tensor, ...]:
     """The coordinates of the specified elements that are not zero, one vector for each dimension."""
     return tuple(Tensor._from_dense(c) for c in m.nonzero())
 
 
+@provides("masked astype")
 def astype(m: MaskedTensor, dtype: Any, /, *, copy: Any = True, device: Any = None) -> MaskedTensor:
     """The elements in another dtype, over the same structure."""
     return m.astype(dtype)
 
 
+@provides("masked result_type")
 def result_type(*operands: Any) -> Any:
     """The dtype of an operation on these operands, of which some are masked."""
     return dtypes.result_type(*map(_plain, operands))
 
 
+@provides("masked can_cast")
 def can_cast(from_: Any, to: Any, /) -> Any:
     """Whether promotion turns the dtype of a masked tensor into the dtype `to`."""
     return dtypes.can_cast(_plain(from_), to)

@@ -33,6 +33,7 @@ from ..ir.einstein import separated
 from ..ir.index import REDUCED_BY, Access, Apply, Assignment, Expression, Literal, accesses
 from ..ops import mask_formats as forms
 from ..ops.elementwise.maps import elementwise
+from ..provided import provides
 from ..runtime.promote import promote
 from ..storage.buffers import as_array, is_array, scalar_of
 from ..storage.scalars import python_scalar
@@ -52,6 +53,7 @@ _ONE, _NEW, _OLD, _MASK, _NONE = "'one", "'new", "'old", "'mask", "'none"
 """Names that no statement can have."""
 
 
+@provides("masked evaluate")
 def evaluate(statements: str, /, *, format: Any = None, semiring: Any = None, **tensors: Any) -> Any:
     """`ow.evaluate` of masked tensors, other tensors, arrays and numbers.
 

@@ -13,7 +13,6 @@ from ..codegen.executable import Executable
 from ..codegen.plan_cache import planned
 from ..integers import integer
 from ..ir.types import COMPLEX, FLOATS
-from ..late import late
 from ..ops import mask_formats as forms
 from ..ops.reductions.folds import axes_of
 from ..ops.reductions.order_statistics import TopK
@@ -21,6 +20,7 @@ from ..ops.reductions.search import _linearize
 from ..ops.reductions.specified import counts
 from ..ops.selection import Rows, rows_of, stored_rows
 from ..ops.sorting import Fibres
+from ..provided import provided, provides
 from ..runtime.conversion.radix_sort import distinct
 from ..runtime.gradient_hook import tracked
 from ..runtime.promote import accumulator
@@ -41,7 +41,7 @@ __all__ = [
     "sort", "topk", "unique",
 ]  # fmt: skip
 
-running = late("masked.isolation", "running")
+running = provided("masked running", __name__)
 """Needs torch: loaded where values are recorded."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -141,6 +141,7 @@ def _sorted(m: MaskedTensor, d: int, descending: bool) -> tuple[Tensor, Ints, tu
     return Tensor._from_storage(ordered), old, tuple(fibres.order)
 
 
+@provides("masked cumulative_sum")
 def cumulative_sum(
     m: MaskedTensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> MaskedTensor:
@@ -148,6 +149,7 @@ def cumulative_sum(
     return _cumulative("sum", m, axis, dtype, include_initial)
 
 
+@provides("masked cumulative_prod")
 def cumulative_prod(
     m: MaskedTensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> MaskedTensor:
@@ -161,12 +163,14 @@ def _cumulative(op: str, m: MaskedTensor, axis: int | None, dtype: Any, include_
     return cumulative(op, m if dtype is None else m.astype(dtype), axis)
 
 
+@provides("masked sort")
 def sort(m: MaskedTensor, axis: int = -1, descending: bool = False, stable: bool = True) -> MaskedTensor:
     """Sorted along an axis, missing elements last, always stable; NaN is the largest."""
     made, _, order = _sorted(m, _axis("sort", m, axis), descending)
     return _back(made, order, m)
 
 
+@provides("masked argsort")
 def argsort(m: MaskedTensor, axis: int = -1, descending: bool = False, stable: bool = True) -> MaskedTensor:
     """Where the elements of `sort` stand, int64; missing where these are."""
     made, old, order = _sorted(m, _axis("argsort", m, axis), descending)
@@ -174,6 +178,7 @@ def argsort(m: MaskedTensor, axis: int = -1, descending: bool = False, stable: b
     return _back(places, order, m)
 
 
+@provides("masked topk")
 def topk(m: MaskedTensor, k: int, axis: int = -1, largest: bool = True) -> TopK[MaskedTensor]:
     """The `k` largest or least elements along an axis, in order, and where they stand."""
     d = _axis("topk", m, axis)
@@ -189,6 +194,7 @@ def topk(m: MaskedTensor, k: int, axis: int = -1, largest: bool = True) -> TopK[
     return TopK(*(_back(Tensor._from_storage(s), tuple(order), m) for s in parts))
 
 
+@provides("masked median")
 def median(m: MaskedTensor, axis: int | None = None, keepdims: bool = False) -> MaskedTensor:
     """The median of the specified elements over an axis, all without: the mean of the middle two for an even number."""
     _ordered("median", m)
@@ -231,6 +237,7 @@ def _kept(m: MaskedTensor, axes: Sequence[int], keepdims: bool) -> tuple[int, ..
     return tuple(1 if k in axes else n for k, n in enumerate(m.shape) if keepdims or k not in axes)
 
 
+@provides("masked mask_nan")
 def mask_nan(m: MaskedTensor) -> MaskedTensor:
     """The specified elements that are not NaN."""
     if m._tensor._storage.scalar not in (*FLOATS, *COMPLEX):
@@ -244,6 +251,7 @@ def mask_nan(m: MaskedTensor) -> MaskedTensor:
     return wrap(settled(sparse_mask(m._tensor, stays.prune()), m.format))
 
 
+@provides("masked unique")
 def unique(m: MaskedTensor) -> MaskedTensor:
     """The distinct specified elements in order, and one missing one behind them where any is missing."""
     held = to_numpy(m.compressed())
@@ -255,6 +263,7 @@ def unique(m: MaskedTensor) -> MaskedTensor:
     return strided_tensor(as_array(padded, like=m.values), as_array(bits, like=m.values))
 
 
+@provides("masked coordinates")
 def nonzero(m: MaskedTensor) -> tuple[Array, ...]:
     """Coordinates, one array for each dimension, of the specified elements that are not zero, row-major."""
     t = m._tensor.asformat("coo")

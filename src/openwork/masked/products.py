@@ -11,6 +11,7 @@ import openwork as ow
 
 from .. import ShapeError, Tensor, UnsupportedError, broadcast_to, sddmm
 from ..integers import common_shape
+from ..provided import provides
 from ..reals import real
 from ..storage.buffers import Array, as_array, is_torch, to_numpy
 from ..storage.specified import coordinates
@@ -32,6 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@provides("masked matmul")
 def matmul(a: Any, b: Any) -> MaskedTensor:
     """The matrix product with NumPy's rules for vectors and stacks: sums over pairs that are both specified.
 
@@ -80,6 +82,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> MaskedTensor:
     return product if bias is None else binary("add", product, bias, "intersection")
 
 
+@provides("masked softmax")
 def softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
     """Exponentials along `axis`, divided by their sum, of specified elements; a row without any stays missing."""
 
@@ -87,6 +90,7 @@ def softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
     return wrap(ow.softmax(m._tensor, axis=axis), m._scalar)
 
 
+@provides("masked log_softmax")
 def log_softmax(m: MaskedTensor, axis: int = -1) -> MaskedTensor:
     """The logarithm of `softmax`, more accurate than of its result."""
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import UnsupportedError
-from ..late import late
 from ..ops.numpy_protocol import by_name
+from ..provided import provided
 from ..storage.buffers import is_torch
 from ..tables import MASKED, NUMPY
 
-if TYPE_CHECKING:
-    from .elementwise import lift
-    from .namespace import call
-    from .torch_functions import call as call_torch
-else:
-    lift = late("masked.elementwise", "lift")
-    call = late("masked.namespace", "call")
-    call_torch = late("masked.torch_functions", "call")
+lift = provided("masked lift", __name__)
+call = provided("masked call", __name__)
+call_torch = provided("masked torch call", __name__)
 
 
 __all__ = ["Protocols"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import Tensor
 from ..ops.reductions.folds import axes_of
 from ..ops.reductions.specified import reduce_specified
+from ..provided import provides
 from ..storage.buffers import Array, as_array
 from .construct import strided_tensor
 from .tensor import wrap
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["reduce"]
 
 
+@provides("masked reduce")
 def reduce(
     op: str, m: MaskedTensor, axis: Any = None, keepdims: bool = False, dtype: Any = None,
     correction: float | None = None, ord: float | None = None,

@@ -15,6 +15,7 @@ from ..ops import mask_formats as forms
 from ..ops.axes import axis_of
 from ..ops.indexing.assign import assign
 from ..ops.indexing.taking import values_at
+from ..provided import provides
 from ..runtime.operation import block
 from ..storage.buffers import as_array, cast, is_array, to_numpy
 from .construct import strided_tensor
@@ -32,6 +33,7 @@ def shaped(function: Callable[..., Tensor], m: MaskedTensor, *args: Any, **kwarg
     return _settled(function(m._tensor, *args, **kwargs), m)
 
 
+@provides("masked moved")
 def moved(name: str, m: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
     """The operation of this name, which only moves elements, of the one Tensor."""
     return shaped(block(name).function, m, *args, **kwargs)
@@ -42,6 +44,7 @@ def _settled(t: Tensor, like: MaskedTensor) -> MaskedTensor:
     return wrap(settled(t, like.format))
 
 
+@provides("masked item_at")
 def item_at(m: MaskedTensor, key: Any) -> MaskedTensor:
     """`m[key]`, with every key that a Tensor takes; a bool masked tensor asks for what is specified and True."""
 
@@ -74,6 +77,7 @@ def _host(m: MaskedTensor) -> np.ndarray[Any, Any]:
     return m.to_numpy(False if str(m.dtype).endswith("bool") else 0)
 
 
+@provides("masked put")
 def put(m: MaskedTensor, key: Any, value: Any) -> MaskedTensor:
     """The masked tensor with `value` at a key: what it specifies is specified, what it misses is missing.
 
@@ -97,6 +101,7 @@ def _plain(x: Any) -> Any:
     return to_numpy(x)
 
 
+@provides("masked concat")
 def concat(parts: Sequence[MaskedTensor], axis: int | None = 0) -> MaskedTensor:
     """The masked tensors one behind the other along an axis, flattened first for None; in the format of the first.
 
@@ -114,6 +119,7 @@ def concat(parts: Sequence[MaskedTensor], axis: int | None = 0) -> MaskedTensor:
     return _settled(ow.concat(_alike(parts), axis=axis), parts[0])
 
 
+@provides("masked stack")
 def stack(parts: Sequence[MaskedTensor], axis: int = 0) -> MaskedTensor:
     """The masked tensors side by side along a new axis, in the format that the first has with one more.
 
@@ -177,6 +183,7 @@ def pad(m: MaskedTensor, widths: Sequence[tuple[int, int]], value: Any = None) -
     return out
 
 
+@provides("masked split")
 def split(m: MaskedTensor, sizes: int | Sequence[int], axis: int = 0) -> tuple[MaskedTensor, ...]:
     """Parts along an axis, of one size or of the sizes given."""
     d = axis_of(axis, m.ndim, "split")
@@ -187,6 +194,7 @@ def split(m: MaskedTensor, sizes: int | Sequence[int], axis: int = 0) -> tuple[M
     return tuple(item_at(m, (*(slice(None),) * d, slice(b, e))) for b, e in zip(begins, ends, strict=True))
 
 
+@provides("masked reshape")
 def reshape(m: MaskedTensor, shape: int | Sequence[int]) -> MaskedTensor:
     """The elements in another shape, row-major; -1 stands for what is left."""
 
@@ -208,6 +216,7 @@ def _one_element(m: MaskedTensor, shape: Sequence[int]) -> MaskedTensor:
     return strided_tensor(value.reshape(tuple(shape)), held.reshape(tuple(shape)))
 
 
+@provides("masked transpose")
 def transpose(m: MaskedTensor, axes: Sequence[int] | None = None) -> MaskedTensor:
     """The dimensions in another order, reversed without one, over the same buffers."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ops.mask_formats import layout_name
+from ..provided import provides
 from ..storage.buffers import host_values, to_numpy
 from .structure import pattern
 
@@ -22,6 +23,7 @@ EDGE = 3
 """Elements that are shown of each end of a dimension that is not."""
 
 
+@provides("masked text")
 def text(m: MaskedTensor) -> str:
     """The elements, `--` for what is missing."""
     if m._scalar:
@@ -77,6 +79,7 @@ def _indented(rows: str) -> str:
     return "\n".join("  " + row for row in rows.split("\n"))
 
 
+@provides("masked html")
 def html(m: MaskedTensor) -> str:
     """A table of the facts, and the elements."""
     facts = [

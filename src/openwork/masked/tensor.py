@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ import numpy as np
 
 from .. import DTypeError, FormatError, InvariantError, ShapeError, Tensor, UnsupportedError
 from ..integers import extents
-from ..late import late
 from ..ops import mask_formats as forms
+from ..provided import provided, provides
 from ..runtime.formats import resolve_format
 from ..storage import buffers
 from ..storage.buffers import Array
@@ -28,13 +29,10 @@ from .protocols import Protocols
 if TYPE_CHECKING:
     from ..format.format import Format
 
-there = late("device.masked", "MaskedDeviceTensor")
+there = provided("device MaskedDeviceTensor", __name__)
 
-if TYPE_CHECKING:
-    from .show import html, text
-else:
-    text = late("masked.show", "text")
-    html = late("masked.show", "html")
+text: Callable[..., str] = provided("masked text", __name__)
+html: Callable[..., str] = provided("masked html", __name__)
 
 
 __all__ = ["MaskedTensor", "bits_of", "require_masked", "unpickled", "wrap"]
@@ -388,6 +386,7 @@ class MaskedTensor(Arithmetic, Methods, Protocols, MaskedMethods):
         return self.to_dense().to_torch_masked()
 
 
+@provides("masked wrap")
 def wrap(tensor: Tensor, scalar: bool = False) -> MaskedTensor:
     """The masked tensor of a Tensor whose specified elements are the mask."""
     self = object.__new__(MaskedTensor)
@@ -440,6 +439,6 @@ def _where(bits: Array, values: Array, value: Any) -> Array:
 
 document_class(
     MaskedTensor,
-    late("masked.method_texts", "TEXTS"),
+    provided("masked method texts"),
     "m = ow.masked_tensor(np.array([1.0, 4.0, 9.0]), np.array([True, True, False]))",
 )

@@ -11,6 +11,7 @@ import torch
 
 from .. import Tensor, UnsupportedError
 from ..namespaces import entering
+from ..provided import provides
 from ..storage.buffers import as_array, is_torch
 from ..tables import MASKED, TORCH
 from ..torch.functions.call import condition_first, table_names
@@ -37,6 +38,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 _torchs = entering(FUNCTIONS)
 
 
+@provides("masked torch call")
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """torch's `function` of these arguments, of which one is masked; the result is over torch buffers.
 
@@ -62,6 +64,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     )
 
 
+@provides("masked torch method")
 def bound(m: MaskedTensor, name: str) -> Callable[..., Any] | None:
     """torch's method of this name, or its in-place form, of a masked tensor; None where torch has none, or we."""
     if name in DTYPES:

@@ -13,6 +13,7 @@ import numpy as np
 from torch.utils import _pytree as pytree
 
 from .. import Tensor, UnsupportedError
+from ..provided import provides
 from ..storage.buffers import is_array, scalar_of
 from ..storage.recorded import in_transform, outside
 from ..storage.storage import Storage
@@ -129,6 +130,7 @@ def _loaded(text: str) -> Any:
     return all_buffers.loaded(text)
 
 
+@provides("masked register_nodes")
 def register() -> None:
     """Register both types with torch's pytrees, once."""
     for kind in (Tensor, MaskedTensor):

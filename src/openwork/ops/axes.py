@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..integers import AxisError, integer, integers
 from ..interop.sources import asarray
+from ..provided import provides
 from ..tensor.tensor import Tensor
 
 __all__ = ["AxisError", "as_tensor", "axes_of", "axis_of", "swapped_axes"]
@@ -17,6 +18,7 @@ def as_tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else asarray(x)
 
 
+@provides("axis_of")
 def axis_of(axis: Any, ndim: int, operation: str, name: str = "axis", *, boolean: bool = True) -> int:
     """An axis argument -> the axis counted from 0. Raises AxisError where there is none, DTypeError for no integer."""
     index = integer(axis, operation, name, boolean=boolean)
@@ -28,6 +30,7 @@ def axis_of(axis: Any, ndim: int, operation: str, name: str = "axis", *, boolean
     return index + ndim * (index < 0)
 
 
+@provides("swapped_axes")
 def swapped_axes(ndim: int, first: Any, second: Any, operation: str) -> list[int]:
     """The permutation of `ndim` dimensions that exchanges two of them."""
     order = list(range(ndim))

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import UnsupportedError, argument_hint
 from ..interop.operands import is_container
+from ..provided import provides
 from ..runtime.operation import OPERATIONS, namespace
 from ..tables import NUMPY
 from ..tensor.lazy import is_lazy
@@ -58,6 +59,7 @@ def _names(func: Callable[..., Any], positional: int, keywords: tuple[str, ...])
     return (*list(numpys.parameters)[:positional], *keywords)
 
 
+@provides("call_ufunc")
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of `__array_ufunc__`; see `numpy_names.ufuncs`."""
     container = _container_among(inputs)
@@ -122,6 +124,7 @@ def _with_spelling(name: str, numpys: str, function: Callable[..., Any]) -> Call
     return wraps(function)(lambda *args, **kwargs: spelling.call(function, args, kwargs))
 
 
+@provides("call_function")
 def call_function(func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of `__array_function__`, by an array of arrays where there is one among the operands.
 

@@ -10,7 +10,7 @@ from ..classes import frozen
 from ..compiler.conversion.level_runs import unbatched
 from ..errors import UnsupportedError
 from ..format import coo
-from ..late import late
+from ..provided import provided
 from ..runtime.operation import operation
 from ..storage.buffers import as_array, is_torch, length, to_numpy
 from ..storage.storage import Storage
@@ -118,9 +118,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(distinct.values(), distinct.inverse())
 
 
-@operation(
-    numpy="unique", grad=False, masked=late("masked.order", "unique"), shape="counted", dtype="same", fill="dense"
-)
+@operation(numpy="unique", grad=False, masked=provided("masked unique"), shape="counted", dtype="same", fill="dense")
 def unique_values(x: Any, /) -> Tensor:
     """The distinct elements as a dense vector, ascending, NaN last and every NaN one of its own.
 

@@ -11,7 +11,7 @@ from ..compiler.conversion.level_runs import unbatched
 from ..errors import DTypeError, ShapeError
 from ..format import coo
 from ..ir.types import COMPLEX
-from ..late import late
+from ..provided import provided
 from ..runtime.operation import namespace, operation
 from ..runtime.promote import promote
 from ..storage.buffers import as_array, cast, host_values, is_torch, length, to_numpy
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-@operation(masked=late("masked.order", "sort"), shape="same", dtype="same", fill="same")
+@operation(masked=provided("masked sort"), shape="same", dtype="same", fill="same")
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of every fibre along `axis` in order.
 
@@ -111,7 +111,7 @@ def _in_order(t: Tensor, d: int, descending: bool, ranks: Sequence[int] = ()) ->
 @operation(
     method=True,
     torch="argsort(dim: axis = -1, descending = False, stable = False)",
-    masked=late("masked.order", "argsort"),
+    masked=provided("masked argsort"),
     shape="same",
     dtype="int64",
     fill="dense",
@@ -229,7 +229,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     return Tensor._from_storage(b._storage.with_values(result_values, int(ranks[-1])))
 
 
-@operation(method=True, masked=late("masked.namespace", "nonzero"), shape="counted", dtype="int64", fill="dense")
+@operation(method=True, masked=provided("masked nonzero"), shape="counted", dtype="int64", fill="dense")
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The coordinates of the elements that are not zero, in row-major order: one vector for each dimension.
 

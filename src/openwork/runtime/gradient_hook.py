@@ -2,8 +2,7 @@
 
 Kernels run on addresses, outside torch's graph. A function that runs kernels is marked `differentiable`; where one of
 its operands is a torch tensor that is recorded, the rule of its name is called instead, with all operands over torch
-buffers, and calls the function again on operands without a graph. The rules live in a front-end, which the package
-names in `source`.
+buffers, and calls the function again on operands without a graph. The rules live in a front end, which provides them.
 """
 
 from __future__ import annotations
@@ -18,19 +17,17 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..lazy_docstring import TypeText, unquote_types
+from ..provided import provided
 from ..storage.buffers import PLAIN_TENSORS
 from ..storage.recorded import is_recorded, is_transformed
 
 __all__ = [
-    "any_dense_gradient", "by_rule", "dense_gradient_type", "differentiable", "rule", "source", "tracked",
+    "any_dense_gradient", "by_rule", "dense_gradient_type", "differentiable", "rule", "tracked",
     "transformed", "with_grad", "with_grad_parameter",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 Rules = Mapping[str, Callable[..., Any]]
-
-source: Callable[[], Rules] | None = None
-"""Returns the rules by name; set by the package, called when the first one is needed."""
 
 dense_gradient_type: type | None = None
 """The type of Tensors whose operations have gradients at every element, once there is one."""
@@ -62,16 +59,17 @@ def rule(name: str) -> Callable[..., Any]:
 
     Raises UnsupportedError where there is none.
     """
-    function = _rules(source).get(name) if source is not None else None
+    function = _rules().get(name)
     if function is None:
         raise UnsupportedError(f"{name} has no gradient\n  help: detach() the operands, or use torch.no_grad()")
     return function
 
 
 @cache
-def _rules(source: Callable[[], Rules]) -> Rules:
-    """The rules that a front-end gives, asked for once."""
-    return source()
+def _rules() -> Rules:
+    """The rules that a front end provides, asked for once."""
+    rules: Rules = provided("torch rules").resolve()
+    return rules
 
 
 def differentiable(operands: Callable[..., Iterable[Any]]) -> Callable[[F], F]:

@@ -14,14 +14,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cache
-from importlib import import_module
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
 from ..classes import frozen
 from ..errors import UnsupportedError
 from ..lazy_docstring import unquote_types
-from ..tables import HOMES
+from ..provided import loader, provide
 from .result_rules import elementwise_rules, in_words
 
 __all__ = ["OPERATIONS", "Operation", "Spelling", "block", "namespace", "operation"]
@@ -131,7 +130,7 @@ OPERATIONS: dict[str, Operation] = {}
 def block(name: str) -> Operation:
     """The block of an operation, whose module is loaded first."""
     if name not in OPERATIONS:
-        import_module(f"openwork.{HOMES[name]}")
+        loader[0](name)
     return OPERATIONS[name]
 
 
@@ -256,6 +255,6 @@ def operation(
             places, otherwise, attribute,
             format or ("like" if masked == "moves" else _FORMATS.get(rules[2] or "")), operator,
         )  # fmt: skip
-        return function
+        return provide(operation_name, function)
 
     return register

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import sys
 from contextlib import ContextDecorator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import UnsupportedError
 
-if TYPE_CHECKING:
-    from .storage import Storage
-
 __all__ = [
     "bare", "has_memory", "in_transform", "is_batched", "is_dual", "is_plain", "is_recorded", "is_transformed",
-    "of_recording", "outside", "refuse_recorded", "refuse_tracer", "structure_of", "with_memory",
+    "of_recording", "outside", "refuse_recorded", "refuse_tracer", "with_memory",
 ]  # fmt: skip
 
 
@@ -174,8 +171,3 @@ def refuse_recorded(x: Any) -> None:
         raise UnsupportedError(
             "this operation has no gradient, and an operand requires one\n  help: detach() it, or use torch.no_grad()"
         )
-
-
-def structure_of(s: Storage) -> Storage:
-    """A storage of this one's structure, whose values are not to be read: bare, of a batch any item's."""
-    return s if isinstance(s.values, np.ndarray) else s.with_values(bare(s.values, any_of_batch=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,16 +18,30 @@ from ..format.functions import evaluate
 from ..interruptible import repeat
 from .buffers import length, to_numpy
 
-if TYPE_CHECKING:
-    from .storage import Storage
-
 __all__ = ["Ints", "State", "children", "coordinates", "count", "level_coordinates", "may_pad", "root"]
 
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Bools: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-def coordinates(storage: Storage) -> tuple[Ints, Ints]:
+class Indexed(Protocol):
+    """What says which elements are specified: a `Storage` has it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def format(self) -> Format: ...
+    @property
+    def pos(self) -> Sequence[Any]: ...
+    @property
+    def crd(self) -> Sequence[Any]: ...
+    @property
+    def batches(self) -> int: ...
+    @property
+    def positions(self) -> tuple[int, ...]: ...
+
+
+def coordinates(storage: Indexed) -> tuple[Ints, Ints]:
     """Coordinates, shape (ndim, nse), and positions in `values`, shape (nse,), of all specified elements.
 
     In storage order; duplicates appear as often as they are stored.
@@ -52,7 +66,7 @@ class State:
     position: Ints
 
 
-def level_coordinates(storage: Storage, depth: int) -> tuple[list[Ints], Ints]:
+def level_coordinates(storage: Indexed, depth: int) -> tuple[list[Ints], Ints]:
     """Level coordinates of the first `depth` levels, and positions at the last of them, over all batch slices."""
     state, slices = root(storage), storage.batches
     for at in range(storage.format.batch_ndim, depth):
@@ -62,7 +76,7 @@ def level_coordinates(storage: Storage, depth: int) -> tuple[list[Ints], Ints]:
     return state.coordinates, state.slice * (storage.positions[depth - 1] // slices) + state.position
 
 
-def root(storage: Storage) -> State:
+def root(storage: Indexed) -> State:
     """One row per batch slice."""
     intervals = storage.format.level_intervals(storage.shape)[: storage.format.batch_ndim]
     grid = np.indices([hi - lo for lo, hi in intervals], np.int64).reshape(len(intervals), storage.batches)
@@ -81,7 +95,7 @@ class _Sliced:
         return elements if elements.dtype == np.bool_ else elements.astype(np.int64)
 
 
-def children(state: State, storage: Storage, at: int) -> tuple[State, Ints, Ints]:
+def children(state: State, storage: Indexed, at: int) -> tuple[State, Ints, Ints]:
     """The state one level down; for each child the row of its parent, and its place in the level's crd buffer."""
     level = storage.format.levels[at].format
     functions, slices = level.functions, max(storage.batches, 1)
@@ -140,7 +154,7 @@ def may_pad(format: Format, shape: Sequence[int]) -> bool:
     return format.is_padded or format.ragged(shape)
 
 
-def count(storage: Storage) -> int:
+def count(storage: Indexed) -> int:
     """The number of specified elements: stored ones without padding.
 
     Cost: O(1) where nothing is padded; O(positions) where a bitmap is the only padding; else O(positions above the
@@ -175,7 +189,7 @@ def _groups(inverse: Any, depth: int, nlevels: int) -> list[tuple[list[int], lis
     return [(sorted(levels), sorted(dims)) for levels, dims in groups]
 
 
-def _choices(storage: Storage, levels: list[int], dims: list[int], base: list[Ints]) -> Ints:
+def _choices(storage: Indexed, levels: list[int], dims: list[int], base: list[Ints]) -> Ints:
     """For each parent the number of coordinates of `levels` that keep the dimensions `dims` inside the shape."""
     intervals = storage.format.level_intervals(storage.shape)
     forms = [dict(storage.format.inverse[d]) for d in dims]

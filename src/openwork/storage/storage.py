@@ -27,13 +27,13 @@ from .buffers import (
     to_numpy,
 )
 from .iso import alive, is_iso, repeated
-from .recorded import with_memory
+from .recorded import bare, with_memory
 from .scalars import python_scalar
 from .specified import count
 from .structure import Structure, keep
 from .watch import Seen, adopted, bare_alias, refuse_resized, seen
 
-__all__ = ["LARGEST", "Storage", "check_extents", "unpickled"]
+__all__ = ["LARGEST", "Storage", "check_extents", "structure_of", "unpickled"]
 
 LARGEST = 2**63 - 1
 """The largest extent."""
@@ -385,3 +385,8 @@ def _plain(x: Any) -> Any:
     if not isinstance(x, np.ndarray) or (type(x) is np.ndarray and x.dtype.isnative and x.flags.aligned):
         return x
     return np.array(x, x.dtype.newbyteorder("="))
+
+
+def structure_of(s: Storage) -> Storage:
+    """A storage of this one's structure, whose values are not to be read: bare, of a batch any item's."""
+    return s if isinstance(s.values, np.ndarray) else s.with_values(bare(s.values, any_of_batch=True))

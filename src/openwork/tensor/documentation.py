@@ -10,15 +10,15 @@ from inspect import Signature
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, TypeVar
 
-from ..late import late
 from ..lazy_docstring import Documentation, unquote_types
+from ..provided import provided
 from ..runtime.operation import block
 
 __all__ = ["document_class", "of_operation", "one_class"]
 
 C = TypeVar("C", bound=type)
 
-_compose = late("docstrings", "compose")
+_compose = provided("compose docstring", __name__)
 
 
 def of_operation(kind: str, name: str, summary: str, signature: Signature, shown: Any = None) -> Documentation:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import DTypeError
 from ..ir.types import COMPLEX, FLOATS, SIGNED, UNSIGNED
-from ..late import late
+from ..provided import provided
 from ..runtime.operation import operation
 from ..runtime.promote import promote, promote_ranks, weak
 from ..storage.buffers import (
@@ -58,7 +58,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 _PYTHON = (builtins.bool, int, float, complex)
 
 
-@operation(masked=late("masked.namespace", "astype"), shape="same", fill="same")
+@operation(masked=provided("masked astype"), shape="same", fill="same")
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None, casting: str = "unsafe") -> Any:
     """`x` with elements of another dtype; pos and crd are shared. `casting` is NumPy's rule of what is allowed.
 
@@ -122,7 +122,7 @@ def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     return scalar == scalar_name(kind)
 
 
-@operation(masked=late("masked.namespace", "result_type"), grad=False)
+@operation(masked=provided("masked result_type"), grad=False)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any] | Any:
     """The dtype of an operation on these tensors, arrays, dtypes and Python scalars.
 
@@ -190,7 +190,7 @@ def _torch_number(kind: type) -> str:
     return default if kind is float else "c128" if default == "f64" else "c64"
 
 
-@operation(masked=late("masked.namespace", "can_cast"), grad=False)
+@operation(masked=provided("masked can_cast"), grad=False)
 def can_cast(from_: Any, to: Any, /) -> builtins.bool:
     """Whether promotion turns `from_`, a dtype or a tensor, into the dtype `to`: no value is changed or lost.
 

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..late import late
+from ..provided import provided
 from ..runtime.library_errors import FAILURES, explain, sized
 from ..storage import buffers
 from ..storage.buffers import Array
 
 if TYPE_CHECKING:
-    from ..interop.arrow import to_arrow
-    from ..interop.binsparse import arrays_of, descriptor_of
-    from ..interop.dask import token
-    from ..interop.export import array, dlpack, to_dense, to_scipy, written
-    from ..interop.networkx import to_networkx
-    from ..interop.pandas import to_pandas
-    from ..interop.to_torch import to_torch
     from .tensor import Tensor
-else:
-    to_arrow = late("interop.arrow", "to_arrow")
-    arrays_of = late("interop.binsparse", "arrays_of")
-    descriptor_of = late("interop.binsparse", "descriptor_of")
-    token = late("interop.dask", "token")
-    to_scipy = late("interop.export", "to_scipy")
-    to_torch = late("interop.to_torch", "to_torch")
-    to_dense = late("interop.export", "to_dense")
-    to_pandas = late("interop.pandas", "to_pandas")
-    to_networkx = late("interop.networkx", "to_networkx")
-    written = late("interop.export", "written")
-    array = late("interop.export", "array")
-    dlpack = late("interop.export", "dlpack")
+
+to_arrow = provided("to_arrow", __name__)
+arrays_of: Callable[..., dict[str, Any]] = provided("arrays_of", __name__)
+descriptor_of: Callable[..., dict[str, Any]] = provided("descriptor_of", __name__)
+token = provided("dask token", __name__)
+to_scipy = provided("to_scipy", __name__)
+to_torch = provided("to_torch", __name__)
+to_dense = provided("to_dense", __name__)
+to_pandas = provided("to_pandas", __name__)
+to_networkx = provided("to_networkx", __name__)
+written = provided("written", __name__)
+array: Callable[..., np.ndarray[Any, Any]] = provided("to array", __name__)
+dlpack = provided("to dlpack", __name__)
 
 __all__ = ["Exports"]
 
@@ -86,8 +80,8 @@ class Exports:
         """The dense array of the tensor's own library, written into `out` where it is given."""
         try:
             if out is not None:
-                return written(self, out)  # type: ignore[arg-type]  # the mixin of Tensor
-            return to_dense(self)  # type: ignore[arg-type]
+                return written(self, out)
+            return to_dense(self)
         except FAILURES as error:
             explain("to_dense", error, (self,))
             raise

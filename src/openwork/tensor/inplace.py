@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, ReadOnlyError, ShapeError, UnsupportedError
-from ..late import late
+from ..provided import provided
 from ..runtime.gradient_hook import any_dense_gradient
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
@@ -24,10 +24,7 @@ from ..storage.storage import Storage
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-if TYPE_CHECKING:
-    from ..interop.sources import asarray
-else:
-    asarray = late("interop.sources", "asarray")
+asarray = provided("asarray", __name__)
 
 
 __all__ = ["assign_result", "holds", "make_writable", "refuse_dense_gradient", "replace_storage"]

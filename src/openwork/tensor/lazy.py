@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter, methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UnsupportedError
-from ..late import late
+from ..provided import provided, provides
 from ..runtime.gradient_hook import any_dense_gradient
 from ..runtime.overrides import takes_over
 from ..runtime.values import BINARY, UNARY
@@ -23,21 +23,13 @@ from .methods import LazyMethods
 from .operators import Operators
 from .tensor import Tensor
 
-if TYPE_CHECKING:
-    from ..fusion.infer import meta_of
-    from ..fusion.program import compute
-    from ..interop.sources import asarray
-    from ..ops.axes import swapped_axes
-    from ..ops.elementwise.maps import elementwise, unary
-    from ..ops.products.matmul import matmul
-else:
-    matmul = late("ops.products.matmul", "matmul")
-    asarray = late("interop.sources", "asarray")
-    meta_of = late("fusion.infer", "meta_of")
-    elementwise = late("ops.elementwise.maps", "elementwise")
-    unary = late("ops.elementwise.maps", "unary")
-    compute = late("fusion.program", "compute")
-    swapped_axes = late("ops.axes", "swapped_axes")
+matmul = provided("matmul", __name__)
+asarray = provided("asarray", __name__)
+meta_of = provided("meta_of", __name__)
+elementwise = provided("elementwise", __name__)
+unary = provided("unary", __name__)
+compute = provided("compute", __name__)
+swapped_axes = provided("swapped_axes", __name__)
 
 
 __all__ = ["Lazy", "as_number", "defer", "is_lazy", "lazy", "leaf"]
@@ -195,6 +187,7 @@ def _ufuncs() -> dict[str, str]:
     return {numpy: op for op, numpy in (UNARY | BINARY).items()} | {"matmul": "matmul"}
 
 
+@provides("is_lazy")
 def is_lazy(x: object) -> bool:
     """Whether `x` is an expression that is not computed yet."""
     return type(x) is Lazy

@@ -6,6 +6,7 @@ make none.
 
 from __future__ import annotations
 
+from ..provided import provide
 from .method_texts_of_torch import TEXTS as OF_TORCH
 
 __all__ = ["TEXTS"]
@@ -350,3 +351,5 @@ Returns scipy.sparse.lil_array with the elements of the tensor. See also: Tensor
 """,
     **OF_TORCH,
 }
+
+provide("method texts", TEXTS)

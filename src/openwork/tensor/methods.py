@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..late import late
+from ..provided import provided, provides
 from ..runtime.gradient_hook import rule, with_grad_parameter
 from ..runtime.library_errors import FAILURES, explain
 from ..runtime.operation import block
@@ -21,10 +21,10 @@ from .numpy_names import accepts, by_numpy, by_numpys_arguments, standard_argume
 
 __all__ = ["LazyMethods", "MaskedMethods", "Methods", "placed"]
 
-masked_method = late("masked.torch_functions", "bound")
+masked_method = provided("masked torch method", __name__)
 """torch's method of a masked tensor: loaded with torch."""
 
-masked_examples = late("masked.examples", "EXAMPLES")
+masked_examples = provided("masked examples", __name__)
 """Examples of operations of masked tensors, by name."""
 
 _PACKAGE = __name__.partition(".")[0]
@@ -221,6 +221,7 @@ def _by_place(name: str, summary: str) -> Callable[..., Any]:
     return _called(call, "Tensor", name, summary)
 
 
+@provides("placed")
 def placed(self: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The operation of another kind of tensor, of arguments by place."""
     places = _places(name)

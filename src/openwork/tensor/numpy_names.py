@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..late import late
+from ..provided import provided
 
-if TYPE_CHECKING:
-    from ..ops.numpy_protocol import call_function
-else:
-    call_function = late("ops.numpy_protocol", "call_function")
+call_function = provided("call_function", __name__)
 
 __all__ = ["accepts", "array_method", "by_numpy", "by_numpys_arguments", "standard_arguments"]
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..provided import provides
 from ..storage.buffers import (
     PLAIN_TENSORS,
     as_array,
@@ -77,6 +78,7 @@ def storage_over_torch(s: Storage, like: Any) -> Storage:
     return made.with_values(as_array(s.values, like=like))
 
 
+@provides("over_torch")
 def over_torch(t: Tensor, device: Any = None) -> Tensor:
     """The Tensor over torch buffers, of that device where one is given; see `in_library`."""
     return tensor_over_torch(t, _torch_array(device))

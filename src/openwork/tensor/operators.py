@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ir.operations import INFIX
 from ..ir.ops import COMPARISONS, arity
-from ..late import late
+from ..provided import provided
 from ..runtime.gradient_hook import any_dense_gradient, rule
 from ..runtime.library_errors import FAILURES, explain
 from ..tables import OPERATORS
@@ -18,35 +18,22 @@ from .inplace import make_writable, refuse_dense_gradient, replace_storage
 from .python_protocol import PythonProtocol
 
 if TYPE_CHECKING:
-    from ..ops.indexing.assign import At
     from .tensor import Tensor
 
-if TYPE_CHECKING:
-    from ..interop.operands import is_container, is_operand
-    from ..linalg.operator import compose
-    from ..ops.elementwise.functions import positive
-    from ..ops.elementwise.map_plans import write_scaled
-    from ..ops.elementwise.maps import elementwise, unary
-    from ..ops.indexing.assign import At, assign
-    from ..ops.indexing.index import index
-    from ..ops.numpy_protocol import call_function, call_ufunc
-    from ..ops.products.matmul import matmul
-    from .lazy import is_lazy
-else:
-    elementwise = late("ops.elementwise.maps", "elementwise")
-    unary = late("ops.elementwise.maps", "unary")
-    write_scaled = late("ops.elementwise.map_plans", "write_scaled")
-    matmul = late("ops.products.matmul", "matmul")
-    compose = late("linalg.operator", "compose")
-    is_operand = late("interop.operands", "is_operand")
-    is_container = late("interop.operands", "is_container")
-    is_lazy = late("tensor.lazy", "is_lazy")
-    call_ufunc = late("ops.numpy_protocol", "call_ufunc")
-    call_function = late("ops.numpy_protocol", "call_function")
-    positive = late("ops.elementwise.functions", "positive")
-    index = late("ops.indexing.index", "index")
-    assign = late("ops.indexing.assign", "assign")
-    At = late("ops.indexing.assign", "At")
+elementwise = provided("elementwise", __name__)
+unary = provided("unary", __name__)
+write_scaled = provided("write_scaled", __name__)
+matmul = provided("matmul", __name__)
+compose = provided("linalg compose", __name__)
+is_operand = provided("is_operand", __name__)
+is_container: Callable[..., bool] = provided("is_container", __name__)
+is_lazy = provided("is_lazy", __name__)
+call_ufunc = provided("call_ufunc", __name__)
+call_function = provided("call_function", __name__)
+positive = provided("positive", __name__)
+index = provided("index", __name__)
+assign = provided("assign", __name__)
+places_of = provided("places", __name__)
 
 
 __all__ = ["UFUNCS", "Operators"]
@@ -174,7 +161,7 @@ def _inplace(method: str, operation: str, op: str) -> Callable[[Any, Any], Any]:
 
 def _is_deferred(result: Any) -> bool:
 
-    return is_lazy(result)
+    return bool(is_lazy(result))
 
 
 class Operators(PythonProtocol):
@@ -247,10 +234,10 @@ class Operators(PythonProtocol):
         replace_storage(me, assign(me, key, values).asformat(me.format)._storage)
 
     @property
-    def at(self) -> At:
+    def at(self) -> Any:
         """`t.at[key].set(v)`, `.add(v)`, `.mul(v)`, `.min(v)`, `.max(v)`: new tensors with elements changed."""
 
-        return At(cast("Tensor", self))
+        return places_of(cast("Tensor", self))
 
     @classmethod
     def __torch_function__(

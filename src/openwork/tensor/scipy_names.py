@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..integers import extents, integer
-from ..late import late
+from ..provided import provided
 from ..runtime.conversion.assembly import full
 from ..runtime.conversion.remap import canonical
 from ..runtime.formats import promises_less
@@ -18,20 +18,12 @@ from .inplace import make_writable, replace_storage
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-if TYPE_CHECKING:
-    from ..interop.export import to_scipy
-    from ..ops.indexing.resizing import resize_structure
-    from ..ops.indexing.taking import prune
-    from ..ops.manipulation.shaping import reshape
-    from ..ops.products.matmul import matmul
-    from ..ops.reductions.folds import reduce
-else:
-    to_scipy = late("interop.export", "to_scipy")
-    resize_structure = late("ops.indexing.resizing", "resize_structure")
-    prune = late("ops.indexing.taking", "prune")
-    reshape = late("ops.manipulation.shaping", "reshape")
-    matmul = late("ops.products.matmul", "matmul")
-    reduce = late("ops.reductions.folds", "reduce")
+to_scipy = provided("to_scipy", __name__)
+resize_structure = provided("resize_structure", __name__)
+prune = provided("prune", __name__)
+reshape = provided("reshape", __name__)
+matmul = provided("matmul", __name__)
+reduce = provided("reduce", __name__)
 
 
 __all__ = ["ScipyNames"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..errors import DTypeError, InvariantError, ShapeError, UnsupportedError
 from ..format import coo
 from ..format.format import Format
 from ..integers import integer, integers
-from ..late import late
+from ..provided import provided
 from ..runtime.check import check, renewed
 from ..runtime.conversion.convert import convert
 from ..runtime.conversion.iso import own_value
@@ -42,18 +43,11 @@ from .torch_names import CallableInt, CallableSize, TorchNames
 if TYPE_CHECKING:
     from ..format.format import Level
 
-if TYPE_CHECKING:
-    from ..device.transfer import sent
-    from ..interop.constructors import asarray
-    from ..interop.export import to_device
-    from ..interop.frames import reduced
-    from .one_library import over_torch
-else:
-    over_torch = late("tensor.one_library", "over_torch")
-    to_device = late("interop.export", "to_device")
-    asarray = late("interop.constructors", "asarray")
-    sent = late("device.transfer", "sent")
-    reduced = late("interop.frames", "reduced")
+over_torch: Callable[..., Tensor] = provided("over_torch", __name__)
+to_device: Callable[..., Tensor] = provided("to_device", __name__)
+asarray = provided("asarray", __name__)
+sent: Callable[..., Tensor] = provided("device sent", __name__)
+reduced = provided("reduced", __name__)
 
 
 __all__ = ["Tensor", "python_scalar", "resolve_format", "unpickled"]
@@ -352,7 +346,7 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
             return typed if device is None else typed.to(device)
         name, storage = str(device), self._storage
         if name.partition(":")[0] in DEVICES:
-            return sent(self, name)  # type: ignore[return-value]
+            return sent(self, name)
         if buffers.of_torch(device) and storage.library == "numpy" and name == "cpu":
             return over_torch(self)
         if name == "meta":
@@ -464,4 +458,4 @@ def unpickled(storage: Storage) -> Tensor:
     return Tensor._from_storage(restored)
 
 
-document_class(Tensor, late("tensor.method_texts", "TEXTS"), 'A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr")')
+document_class(Tensor, provided("method texts"), 'A = ow.asarray([[0, 2.0], [1.0, 0]], format="csr")')

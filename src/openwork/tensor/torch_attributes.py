@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import UnsupportedError
 from ..format import coo
 from ..integers import integer
-from ..late import late
+from ..provided import provided
 from ..runtime.check import check
 from ..runtime.layouts import Layout, layout_of
 from ..storage import buffers
@@ -15,15 +15,12 @@ from ..storage.buffers import Array, is_torch
 from ..storage.watch import read_only
 
 if TYPE_CHECKING:
-    from ..interop.export import axes_of_values, stacked_coordinates
-    from ..interop.to_torch import torch_layout
-    from ..ops.axes import axis_of
     from .tensor import Tensor
-else:
-    axis_of = late("ops.axes", "axis_of")
-    axes_of_values = late("interop.export", "axes_of_values")
-    stacked_coordinates = late("interop.export", "stacked_coordinates")
-    torch_layout = late("interop.to_torch", "torch_layout")
+
+axis_of = provided("axis_of", __name__)
+axes_of_values = provided("axes_of_values", __name__)
+stacked_coordinates = provided("stacked_coordinates", __name__)
+torch_layout = provided("torch_layout", __name__)
 
 __all__ = ["TorchAttributes"]
 

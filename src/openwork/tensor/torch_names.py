@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import FormatError, ShapeError
 from ..format import coo
 from ..format import format as parse
 from ..integers import AxisError, ExtentError, extents, integer
-from ..late import late
 from ..namespaces import NoAttribute
+from ..provided import provided
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import host_values, is_torch, length
 from ..storage.storage import Storage
@@ -20,17 +20,11 @@ from .numpy_names import array_method
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-if TYPE_CHECKING:
-    from ..ops.axes import axis_of, swapped_axes
-    from ..ops.creation import zeros
-    from ..ops.elementwise.maps import unary
-    from ..ops.indexing.taking import take
-else:
-    axis_of = late("ops.axes", "axis_of")
-    unary = late("ops.elementwise.maps", "unary")
-    take = late("ops.indexing.taking", "take")
-    swapped_axes = late("ops.axes", "swapped_axes")
-    zeros = late("ops.creation", "zeros")
+axis_of: Callable[..., int] = provided("axis_of", __name__)
+unary = provided("unary", __name__)
+take: Callable[..., Tensor] = provided("take", __name__)
+swapped_axes: Callable[..., list[int]] = provided("swapped_axes", __name__)
+zeros = provided("zeros", __name__)
 
 
 __all__ = ["LAYOUTS", "CallableBool", "CallableInt", "CallableSize", "TorchNames"]

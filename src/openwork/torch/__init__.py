@@ -17,8 +17,8 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 from ..format import expression
 from ..format.format import unpickled as unpickled_format
-from ..format.format import unpickled_level
 from ..format.level import unpickled as unpickled_level_format
+from ..format.level import unpickled_level
 from ..format.levels import LEVEL_FORMATS
 from ..masked import tensor as masked
 from ..masked.shaping import stack as stack_masked

@@ -28,9 +28,9 @@ from ..namespaces import absent as _absent
 from ..namespaces import listing as _listing
 from ..ops.manipulation.joining import stack
 from ..runtime.documentation import document_all
-from ..storage.recorded import outside, structure_of
+from ..storage.recorded import outside
 from ..storage.specified import coordinates
-from ..storage.storage import Storage
+from ..storage.storage import Storage, structure_of
 from ..tensor.tensor import Tensor
 from .gradients.leaves import on_structure
 from .gradients.nary import over_torch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..provided import provide
 from .dense_gradient import tensor as dense_gradient
 from .functions import call as functions
 from .functions import methods
@@ -78,3 +79,5 @@ RULES: dict[str, Callable[..., Any]] = {
     "torch_values": sparse_layouts.torch_values,
     "with_number": nary.with_number,
 }
+
+provide("torch rules", RULES)

@@ -9,7 +9,7 @@ import numpy as np
 
 import openwork as ow
 
-from ...tables import HOMES, NUMPY
+from ...tables import NAMES, NUMPY
 from .base import SparseArray, class_of, elemwise, is_sparse, store, unwrapped, wrapped
 from .buffers import axes_of, equivalent
 from .coo import COO, as_coo
@@ -49,7 +49,7 @@ def named(name: str) -> Any:
     theirs = getattr(np, name, None)
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    if name in HOMES and not isinstance(theirs, np.ufunc):
+    if name in NAMES and not isinstance(theirs, np.ufunc):
         return operation(name)
     return theirs if theirs is not None else getattr(ow, name)
 

@@ -17,7 +17,7 @@ import scipy.sparse as scipys
 import openwork as ow
 
 from ... import Tensor
-from ...tables import HOMES, NUMPY
+from ...tables import NAMES, NUMPY
 from .arithmetic import Arithmetic, tensor_of
 from .buffers import BUFFERS, Buffers, apart, readable
 
@@ -392,5 +392,5 @@ def _elementwise(name: str, ours: str) -> Callable[[Any], Any]:
 
 for _name in dir(scipys.csr_array):
     _ufunc, _ours = getattr(np, _name, None), NUMPY.get(_name, _name)
-    if isinstance(_ufunc, np.ufunc) and _ufunc.nin == 1 and _ours in HOMES:
+    if isinstance(_ufunc, np.ufunc) and _ufunc.nin == 1 and _ours in NAMES:
         setattr(Array, _name, _elementwise(_name, _ours))

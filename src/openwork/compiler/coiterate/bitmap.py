@@ -9,21 +9,17 @@ LLVM vectorises the loop. Where the bit is not set the value is arbitrary.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...ir.loop import Expr
 from ..build import Block
 from ..lattice import Point
 from .branch_free import is_case, is_cheap, value_of
+from .merge_nest import Cursors, MergeLevel, MergeNest
 from .output import Place
-
-if TYPE_CHECKING:
-    from .lower import Cursors, Lowering, MergeLevel
 
 __all__ = ["store_bitmap_element", "is_bitmap_level"]
 
 
-def is_bitmap_level(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
+def is_bitmap_level(nest: MergeNest, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether the last level reads and writes nothing but a bit and a value for each coordinate."""
     return (
         nest.out.is_bitmap(level.at)
@@ -35,7 +31,7 @@ def is_bitmap_level(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool
 
 
 def store_bitmap_element(
-    nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, c: Expr, place: Place
+    nest: MergeNest, block: Block, level: MergeLevel, cursors: Cursors, c: Expr, place: Place
 ) -> None:
     """The stores of the bit and the value of a coordinate."""
     presence: dict[str, Expr] = {}

@@ -21,19 +21,16 @@ filled at once::
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ...ir.loop import Expr, Var
 from ...ir.ops import const, op
 from ..build import Block
 from ..level_functions import position_at
 from .cursor import Cursor, Walker
+from .merge_nest import Cursors, MergeLevel, MergeNest
 from .output import Place
 from .search import gallop
 from .workspace import Row
-
-if TYPE_CHECKING:
-    from .lower import Cursors, Lowering, MergeLevel
 
 __all__ = ["gallop_level", "gallop_operand"]
 
@@ -41,7 +38,7 @@ Visit = Callable[[Block, Expr, dict[str, Walker], dict[str, Var | None]], None]
 """Takes a coordinate of the short operand, and its walker and segment, if it is walked."""
 
 
-def gallop_operand(nest: Lowering, level: MergeLevel, cursors: Cursors) -> str | None:
+def gallop_operand(nest: MergeNest, level: MergeLevel, cursors: Cursors) -> str | None:
     """The operand to walk alone on a level: nothing is computed without it, and all others can be searched."""
     name = nest.merge.drivers[level.at] if nest.merge.drivers else None
     if name is None or name not in nest.regions.fills or not nest.regions.needs(name):
@@ -54,7 +51,7 @@ def gallop_operand(nest: Lowering, level: MergeLevel, cursors: Cursors) -> str |
     return name if name in level.walked and not single else None
 
 
-def gallop_level(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
+def gallop_level(nest: MergeNest, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> None:
     """Emits the loop over the coordinates of the level's short operand."""
     driver, out, at = level.driver, nest.out, level.at
     assert driver is not None
@@ -86,7 +83,7 @@ def gallop_level(nest: Lowering, block: Block, level: MergeLevel, cursors: Curso
 
 
 def _search(
-    nest: Lowering, block: Block, name: str, cursor: Cursor, walker: Walker, c: Expr
+    nest: MergeNest, block: Block, name: str, cursor: Cursor, walker: Walker, c: Expr
 ) -> tuple[Expr, Var | None]:
     """Whether an operand has the coordinate, and the end of its segment there where the level is not unique."""
     source = nest.sources[name]
@@ -102,7 +99,7 @@ def _search(
 
 
 def _for_each_element(
-    nest: Lowering, block: Block, driver: str, cursor: Cursor, walker: Walker, visit: Visit, hint: str
+    nest: MergeNest, block: Block, driver: str, cursor: Cursor, walker: Walker, visit: Visit, hint: str
 ) -> None:
     """The loop over the elements of a walked level."""
     source = nest.sources[driver]
@@ -116,7 +113,9 @@ def _for_each_element(
     block.run("while TEST:\n    BODY", TEST=op("lt", walker.at, walker.end), BODY=body)
 
 
-def _for_each_nonempty_parent(nest: Lowering, block: Block, at: int, driver: str, cursor: Cursor, visit: Visit) -> None:
+def _for_each_nonempty_parent(
+    nest: MergeNest, block: Block, at: int, driver: str, cursor: Cursor, visit: Visit
+) -> None:
     """The loop over those coordinates of a full level that have elements below."""
     source, out = nest.sources[driver], nest.out
     first, last = nest.bounds(at)

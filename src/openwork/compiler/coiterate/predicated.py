@@ -28,7 +28,8 @@ from .branch_free import substitute
 from .code_size import MAX_CASE_OPERANDS
 from .cursor import Walker, both, truth_as_integer
 from .expression_tree import Node, node_of
-from .lower import Cursors, Lowering, MergeLevel
+from .lower import Lowering
+from .merge_nest import Cursors, MergeLevel
 from .output import Place
 
 __all__ = ["PredicatedLowering"]

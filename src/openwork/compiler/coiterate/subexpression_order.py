@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ...classes import frozen
 from ...ir.loop import Expr, Var, map_expr
@@ -31,18 +30,16 @@ from .code_size import MAX_CASE_OPERANDS
 from .cursor import Cursor, Source
 from .expression_tree import Node, names_of, node_of, required_operands
 from .intersect_simd import OnMatch, Walk, intersect_in_vectors
+from .merge_nest import MergeLevel, MergeNest
 from .output import Place
 from .workspace import Row, RowOutput, workspace
-
-if TYPE_CHECKING:
-    from .lower import Lowering, MergeLevel
 
 __all__ = ["pairwise_union", "walk_subexpressions"]
 
 Cursors = Mapping[str, Cursor]
 
 
-def walk_subexpressions(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
+def walk_subexpressions(nest: MergeNest, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
     """Emit the innermost level in steps, where its expression has products; returns whether that was done."""
     if not _is_applicable(nest, level, cursors):
         return False
@@ -64,7 +61,7 @@ def walk_subexpressions(nest: Lowering, block: Block, level: MergeLevel, cursors
     return True
 
 
-def pairwise_union(nest: Lowering, level: MergeLevel, cursors: Cursors) -> Callable[[Block, Place], None] | None:
+def pairwise_union(nest: MergeNest, level: MergeLevel, cursors: Cursors) -> Callable[[Block, Place], None] | None:
     """The emitter of the innermost level two operands at a time, in the expression's order; None where that fails."""
     if level.at == 0 or not _is_applicable(nest, level, cursors):
         return None
@@ -89,7 +86,7 @@ def _intersects(node: Node) -> bool:
     return len(frozenset.intersection(*node.cases)) > 1 if node.cases else False
 
 
-def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
+def _is_applicable(nest: MergeNest, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether the level is the last of all operands, and those walked are ordered and unique there."""
     reduction = nest.merge.reduction
     if not nest.orders_subexpressions or nest.regions.masked or nest.regions.passed:
@@ -133,7 +130,7 @@ class _Matches:
 class _SubexpressionWalk:
     """The steps of one level."""
 
-    def __init__(self, nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors) -> None:
+    def __init__(self, nest: MergeNest, block: Block, level: MergeLevel, cursors: Cursors) -> None:
         self.nest, self.block, self.level, self.cursors = nest, block, level, cursors
         self.bounds = nest.range if level.at == 0 else (None, None)
 

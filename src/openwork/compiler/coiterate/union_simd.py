@@ -18,7 +18,6 @@ are merged two at a time, in the expression's order (`subexpression_order`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ...classes import frozen
 from ...ir.loop import Cast, Expr, Var
@@ -30,12 +29,10 @@ from ..lattice import Point
 from .branch_free import value_of
 from .code_size import GROUP, LANES, MAX_CASE_OPERANDS
 from .cursor import Cursor, Walker, truth_as_integer
+from .merge_nest import MergeLevel, MergeNest
 from .output import Place
 from .subexpression_order import pairwise_union
 from .workspace import Row
-
-if TYPE_CHECKING:
-    from .lower import Lowering, MergeLevel
 
 __all__ = ["union_in_vectors"]
 
@@ -43,7 +40,7 @@ Cursors = Mapping[str, Cursor]
 _VECTORS = {scalar for scalar in SCALARS if itemsize(scalar) in (4, 8)} - {"c64"}
 
 
-def union_in_vectors(nest: Lowering, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
+def union_in_vectors(nest: MergeNest, block: Block, level: MergeLevel, cursors: Cursors, place: Place) -> bool:
     """Emit the innermost level in vectors, where it is a union of few rows; returns whether that was done."""
     if not _is_applicable(nest, level, cursors):
         return False
@@ -56,7 +53,7 @@ def union_in_vectors(nest: Lowering, block: Block, level: MergeLevel, cursors: C
     return True
 
 
-def _is_applicable(nest: Lowering, level: MergeLevel, cursors: Cursors) -> bool:
+def _is_applicable(nest: MergeNest, level: MergeLevel, cursors: Cursors) -> bool:
     """Whether something is stored wherever one of the rows is, and can be computed in vectors."""
     names, points = level.walked, level.lattice.points
     if (
@@ -94,7 +91,7 @@ class _VectorUnion:
     """The loops of one level."""
 
     def __init__(
-        self, nest: Lowering, level: MergeLevel, cursors: Cursors, place: Place, walkers: Mapping[str, Walker]
+        self, nest: MergeNest, level: MergeLevel, cursors: Cursors, place: Place, walkers: Mapping[str, Walker]
     ) -> None:
         self.nest, self.level, self.cursors, self.place, self.walkers = nest, level, cursors, place, walkers
         self.point: Point = level.lattice.points[0]

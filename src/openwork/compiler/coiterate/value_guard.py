@@ -7,18 +7,15 @@ if C_vals[qC]:                                  where(C, A, B), at a coordinate 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..build import Block
 from ..fill import guarded
-
-if TYPE_CHECKING:
-    from .lower import Cursors, Lowering
+from .merge_nest import Cursors, MergeNest
 
 __all__ = ["guarded_by_values"]
 
 
-def guarded_by_values(nest: Lowering, block: Block, at: int, cursors: Cursors, inner: Callable[[Block], None]) -> None:
+def guarded_by_values(nest: MergeNest, block: Block, at: int, cursors: Cursors, inner: Callable[[Block], None]) -> None:
     """Emit `inner` under the condition that the elements at the cursors, below level `at`, have a result."""
     if at + 1 < len(nest.order) or not nest.regions.guarded:
         inner(block)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ... import tuning
 from ...classes import define, frozen
@@ -27,21 +26,22 @@ from ..fold import fold
 from ..operand import ParamRef
 from ..packed_coordinates import WORD, coordinate_bits
 from .nest import Walk
-
-if TYPE_CHECKING:
-    from .lower import _SingleOperand
+from .operand_nest import OperandNest
 
 __all__ = ["Reads", "lower_packed", "reads_of"]
 
 AHEAD, BYTES_AHEAD = tuning.PACKED_PREFETCH, tuning.PACKED_BYTES_AHEAD
 
 
-def lower_packed(lowering: _SingleOperand, block: Block, walk: Walk) -> None:
-    """The statements of the last two levels below `walk`, where the output is bound above them."""
-    _PackedGroups(lowering, walk).emit(block)
+def lower_packed(lowering: OperandNest, block: Block, walk: Walk, reads: Reads | None) -> None:
+    """The statements of the last two levels below `walk`, where the output is bound above them.
+
+    reads : those that the innermost loops are at; all of them without
+    """
+    _PackedGroups(lowering, walk, reads).emit(block)
 
 
-def reads_of(lowering: _SingleOperand) -> Expr:
+def reads_of(lowering: OperandNest) -> Expr:
     """How often the coordinates below a parent are read; those of the groups that remain are not counted."""
     return fold("floordiv", _count(lowering), const(lowering.plan.packed // _arguments(lowering)[0]))
 
@@ -59,14 +59,14 @@ class Reads:
     is_last: Expr | None = None
 
     @classmethod
-    def all(cls, lowering: _SingleOperand, block: Block) -> Reads:
+    def all(cls, lowering: OperandNest, block: Block) -> Reads:
         """All of them."""
         reads, together = block.let("reads", reads_of(lowering)), lowering.plan.packed
         rest = block.let("rest", fold("mul", reads, const(together // _arguments(lowering)[0])))
         return cls(const(0), reads, rest, const(AHEAD * together))
 
     @classmethod
-    def of(cls, lowering: _SingleOperand, block: Block, start: Expr, reads: Expr) -> Reads:
+    def of(cls, lowering: OperandNest, block: Block, start: Expr, reads: Expr) -> Reads:
         """A block of a schedule's panels, the last of which takes the groups that remain. Behind it comes the first
         of the next panel."""
         plan, n, count = lowering.plan, _arguments(lowering)[0], _count(lowering)
@@ -78,12 +78,12 @@ class Reads:
         return cls(start, stop, block.let("rest", rest), block.let("ahead", ahead), is_last)
 
 
-def _count(lowering: _SingleOperand) -> Expr:
+def _count(lowering: OperandNest) -> Expr:
     """The groups below a parent."""
     return lowering.nest.levels[lowering.nest.format.nlevels - 2].name("N")
 
 
-def _arguments(lowering: _SingleOperand) -> tuple[int, ...]:
+def _arguments(lowering: OperandNest) -> tuple[int, ...]:
     """n and m."""
     return lowering.nest.format.levels[-1].format.arguments
 
@@ -92,8 +92,9 @@ def _arguments(lowering: _SingleOperand) -> tuple[int, ...]:
 class _PackedGroups:
     """`together` elements at a time of the groups, `n` of `m`, below a parent."""
 
-    lowering: _SingleOperand
+    lowering: OperandNest
     walk: Walk
+    block: Reads | None
 
     def __post_init__(self) -> None:
         self.nest, self.together = self.lowering.nest, self.lowering.plan.packed
@@ -117,7 +118,7 @@ class _PackedGroups:
         words = block.let("words", fold("mul", whole_words, const(WORD // self.unit)))
         first_word = block.let("word", fold("mul", walk.position, words))
         first = block.let("first", fold("mul", walk.position, self.count))
-        reads = lowering.block or Reads.all(lowering, block)
+        reads = self.block or Reads.all(lowering, block)
         scalar = f"u{self.unit}"
         buffer = self.nest.params.buffer(ParamRef("packed", self.nest.name, walk.depth + 1), scalar)
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from ... import tuning
 from ...ir.loop import Expr, For, Var
@@ -28,22 +27,20 @@ from ..fold import fold
 from .accumulators import Accumulators
 from .factors import identity
 from .nest import Walk
-
-if TYPE_CHECKING:
-    from .lower import _SingleOperand
+from .operand_nest import OperandNest
 
 __all__ = ["lower_short_rows"]
 
 AHEAD = tuning.SHORT_ROW_LOOKAHEAD
 
 
-def lower_short_rows(lowering: _SingleOperand, block: Block, walk: Walk) -> None:
+def lower_short_rows(lowering: OperandNest, block: Block, walk: Walk) -> None:
     """The statements of the last two levels below `walk`, where the output is bound by the first of them."""
     _ShortRows(lowering, walk).emit(block)
 
 
 class _ShortRows:
-    def __init__(self, lowering: _SingleOperand, walk: Walk) -> None:
+    def __init__(self, lowering: OperandNest, walk: Walk) -> None:
         self.lowering, self.walk, self.nest = lowering, walk, lowering.nest
         self.level, self.leaf = (level.format.functions for level in self.nest.levels[walk.depth :])
         self.variable = "q" if self.nest.is_walked(walk) else "c"

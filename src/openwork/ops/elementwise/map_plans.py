@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...codegen.plan_cache import PlanCache
+from ...provided import provides
 from ...runtime.values import LIMITS, function_of
 from ...runtime.zero_annihilation import FEW, vdot
 from ...storage.buffers import scalar_of
@@ -99,6 +100,7 @@ def scaled(op: str, t: Tensor, number: Any, left: bool) -> Tensor | None:
     return Tensor._from_storage(s.with_own_values(plan.function(s.values, float(number))))
 
 
+@provides("write_scaled")
 def write_scaled(op: str, t: Any, number: Any) -> bool:
     """Write `t op number` into the values by its plan; whether one held and they may be written to."""
     if type(t) is not Tensor:

@@ -17,6 +17,7 @@ from ...codegen.plan_cache import PlanCache
 from ...integers import common_shape
 from ...interop.operands import adopt_foreign, is_foreign_sparse, sparse_or_array
 from ...ir.index import Access, Apply, Assignment, Expression, Literal
+from ...provided import provides
 from ...runtime.contract import sample, update
 from ...runtime.conversion.remap import has_gaps
 from ...runtime.duplicates import is_finite, summed
@@ -50,6 +51,7 @@ _NUMBERS = (*_PYTHONS, np.float64)
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 
 
+@provides("unary")
 def unary(op: str, t: Tensor) -> Tensor:
     """`op` of every element: stored values are mapped, and so is the fill value.
 
@@ -119,6 +121,7 @@ def _unique_storage(t: Tensor, keep: bool) -> Storage:
     return t._storage if keep else summed(t._storage)
 
 
+@provides("elementwise")
 def elementwise(op: str, a: Any, b: Any, zero_annihilates: bool = False) -> Any:
     """`a op b`, elementwise with broadcasting, for a Tensor with a scalar, a dense array or a Tensor.
 

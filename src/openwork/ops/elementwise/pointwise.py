@@ -20,7 +20,7 @@ from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Assignment, Expression
 from ...ir.index import accesses as accesses_of
 from ...ir.index_text import parse, parse_expression
-from ...late import late
+from ...provided import provided
 from ...runtime.coiterate.plan import MergePlan, plan_merge
 from ...runtime.coiterate.program import Program, program_of
 from ...runtime.coiterate.run import run_merge
@@ -163,7 +163,7 @@ def _run_exact(program: Program, exact: Program, storages: tuple[Storage, ...]) 
     return result, program.plan.warnings is WarningSource.NEVER
 
 
-@operation(masked=late("masked.namespace", "pointwise"))
+@operation(masked=provided("masked pointwise"))
 def pointwise(
     expression: str | Expression | Assignment,
     tensors: Mapping[str, Tensor],

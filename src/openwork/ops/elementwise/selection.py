@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...errors import ShapeError
 from ...ir.index import Access, Apply, Literal
-from ...late import late
+from ...provided import provided
 from ...runtime.gradient_hook import rule, tracked
 from ...runtime.operation import operation
 from ...storage.buffers import as_array, buffer_of, is_torch
@@ -22,12 +22,8 @@ from .blocks import as_operand, as_tensor
 from .maps import elementwise
 from .pointwise import pointwise
 
-if TYPE_CHECKING:
-    from ...masked.elementwise import select
-    from ..sorting import nonzero
-else:
-    select = late("masked.elementwise", "select")
-    nonzero = late("ops.sorting", "nonzero")
+select = provided("masked select", __name__)
+nonzero = provided("nonzero", __name__)
 
 __all__ = ["clip", "where"]
 
@@ -35,7 +31,7 @@ __all__ = ["clip", "where"]
 @operation(
     method=True,
     torch=("clamp(min = None, max = None)", "clip(min = None, max = None)"),
-    masked=late("masked.elementwise", "clip"),
+    masked=provided("masked clip"),
     lazy=True,
     shape="broadcast",
     fill="f(fill)",

@@ -16,6 +16,7 @@ from ...errors import DTypeError, ShapeError, UnsupportedError
 from ...format import format as parse
 from ...interop.constructors import assemble
 from ...interop.sources import asarray
+from ...provided import provides
 from ...runtime.conversion.convert import convert
 from ...runtime.conversion.remap import IndexMap, coordinates_format, remap
 from ...runtime.gradient_hook import differentiable
@@ -39,6 +40,7 @@ __all__ = ["UFUNCS", "At", "AtKey", "assign", "combine"]
 UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
+@provides("places")
 @frozen
 class At:
     """`t.at`: `t.at[key]` is what to update, its methods say how."""
@@ -89,6 +91,7 @@ class AtKey:
         return self._of(combine, values, "max")
 
 
+@provides("assign")
 @answering
 @differentiable(lambda t, _, values: (t.values, buffer_of(values)))
 def assign(t: Tensor, key: Any, values: Any) -> Tensor:

@@ -14,6 +14,7 @@ from ...format import format as parse
 from ...format.cached import cached
 from ...format.expression import Dim, rename
 from ...format.format import Format, Level
+from ...provided import provides
 from ...runtime import trace
 from ...runtime.conversion.assembly import full
 from ...runtime.conversion.convert import convert
@@ -49,6 +50,7 @@ SCALAR = parse("() -> ()")
 __all__ = ["host_key", "index", "index_selection", "insert_dims", "outermost_coordinates", "position_of"]
 
 
+@provides("index")
 def index(t: Tensor, key: Any) -> Tensor:
     """`t[key]`.
 

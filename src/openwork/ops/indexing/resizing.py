@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...provided import provides
 from ...runtime.conversion.remap import IndexMap
 from ...tensor.tensor import Tensor
 from ..result_format import remap_one
@@ -13,6 +14,7 @@ from ..result_format import remap_one
 __all__ = ["resize_structure"]
 
 
+@provides("resize_structure")
 def resize_structure(t: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A tensor -> one of other extents with its elements inside of them; added elements are the fill value."""
 

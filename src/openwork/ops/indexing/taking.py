@@ -18,8 +18,8 @@ from ...runtime.gradient_hook import differentiable
 from ...runtime.operand_type import operand_of
 from ...runtime.operation import operation
 from ...storage.buffers import Array, address, buffer_of, is_torch, length, to_numpy
-from ...storage.recorded import is_recorded, structure_of
-from ...storage.storage import LARGEST, Storage
+from ...storage.recorded import is_recorded
+from ...storage.storage import LARGEST, Storage, structure_of
 from ...tensor.one_library import one_library
 from ...tensor.tensor import Tensor
 from ..axes import as_tensor, axis_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import ShapeError, UnsupportedError
 from ...format.format import Format
-from ...late import late
+from ...provided import provided
 from ...runtime.conversion.remap import IndexMap, on_host, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.operation import operation
@@ -35,7 +35,7 @@ def _masked_vstack(blocks: Sequence[Any], format: Any = None, dtype: Any = None)
     return _with_format_and_dtype(_masked_concat(rows, axis=0), format, dtype)
 
 
-_masked_concat = late("masked.shaping", "concat")
+_masked_concat = provided("masked concat", __name__)
 
 
 @joins(masked=_masked_hstack)

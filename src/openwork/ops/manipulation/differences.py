@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...integers import integer
-from ...late import late
+from ...provided import provided
 from ...runtime.operation import operation
 from ..axes import as_tensor, axis_of
 from ..elementwise.maps import elementwise
@@ -16,7 +16,7 @@ from .joining import concat
 __all__ = ["diff"]
 
 
-@operation(method=True, masked=late("masked.namespace", "diff"), shape="moved", fill="zero", format="like")
+@operation(method=True, masked=provided("masked diff"), shape="moved", fill="zero", format="like")
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """The n-th differences of neighbours along `axis`: element k + 1 minus element k, n times.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import ShapeError, UnsupportedError
 from ...format.format import Format
-from ...late import late
+from ...provided import provided
 from ...runtime.conversion.remap import IndexMap, on_host, remap
 from ...runtime.gradient_hook import differentiable
 from ...runtime.leading_slice import join_outer, outer_dim
@@ -36,7 +36,7 @@ joins = partial(operation, shape="joined", dtype="promoted", fill="same", format
 
 @joins(
     torch=("cat(dim: axis = 0)", "concat(dim: axis = 0)", "concatenate(dim: axis = 0)"),
-    masked=late("masked.shaping", "concat"),
+    masked=provided("masked concat"),
 )
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, format: str | Format | None = None) -> Tensor:
     """The operands one behind the other along `axis`; with None, their elements in row-major order.
@@ -119,7 +119,7 @@ def _beside(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
     return (*shape[:d], -1, *shape[d + 1 :])
 
 
-concatenate = operation("concatenate", masked=late("masked.shaping", "concat"))(concat)
+concatenate = operation("concatenate", masked=provided("masked concat"))(concat)
 
 
 @differentiable(lambda tensors, *_: [t.values for t in tensors])
@@ -184,7 +184,7 @@ def _shift_map(ndim: int, d: int, offset: int, single: bool) -> IndexMap:
     return index_map
 
 
-@joins(torch="stack(dim: axis = 0)", masked=late("masked.shaping", "stack"))
+@joins(torch="stack(dim: axis = 0)", masked=provided("masked stack"))
 def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: str | Format | None = None) -> Tensor:
     """The operands, of one shape, side by side along a new dimension at `axis`.
 
@@ -212,7 +212,7 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, format: str | Format | Non
 
 @operation(
     torch="unbind(dim: axis = 0)",
-    masked=late("masked.namespace", "unstack"),
+    masked=provided("masked unstack"),
     shape="moved",
     dtype="same",
     fill="same",

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ShapeError, UnsupportedError
 from ...integers import integers
 from ...interop.sources import asarray
-from ...late import late
+from ...provided import provided
 from ...runtime.conversion.remap import IndexMap
 from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
@@ -60,7 +60,7 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     return widths
 
 
-@operation(method=True, masked=late("masked.namespace", "pad"), shape="moved", dtype="same", fill="same", format="like")
+@operation(method=True, masked=provided("masked pad"), shape="moved", dtype="same", fill="same", format="like")
 def pad(
     x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0, reflect_type: str = "even"
 ) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ...compiler.semiring import Semiring
 from ...errors import ShapeError
 from ...interop.operands import adopt_foreign
-from ...late import late
+from ...provided import provided
 from ...runtime.contraction.sparse import Term, alone
 from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
@@ -29,7 +29,7 @@ __all__ = ["einsum"]
 
 
 @operation(
-    masked=late("masked.contraction", "einsum"),
+    masked=provided("masked einsum"),
     returns="product",
     shape="product",
     dtype="semiring",

@@ -11,7 +11,7 @@ from ... import tuning
 from ...errors import ShapeError, UnsupportedError
 from ...interop.operands import adopted, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
-from ...late import late
+from ...provided import provided
 from ...runtime.contract import contract
 from ...runtime.contraction.small_product import small_product
 from ...runtime.duplicates import summed
@@ -35,7 +35,7 @@ _EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52, 
 @operation(
     lazy=True,
     torch=("matmul", "mm", "mv", "bmm"),
-    masked=late("masked.products", "matmul"),
+    masked=provided("masked matmul"),
     returns="product",
     shape="product",
     dtype="promoted",

@@ -9,7 +9,7 @@ from ...errors import DTypeError, ShapeError
 from ...interop.operands import adopt_foreign, sparse_or_array
 from ...ir.index import Access, Apply, Assignment
 from ...ir.index_text import parse_expression
-from ...late import late
+from ...provided import provided
 from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
 from ...tensor.one_library import one_library
@@ -27,7 +27,7 @@ _SDDMM = Assignment(
 """`pattern` is one at every stored element: the mask's values play no part."""
 
 
-@operation(method=True, masked=late("masked.tensor_products", "sddmm"), shape="same", fill="zero", format="same")
+@operation(method=True, masked=provided("masked sddmm"), shape="same", fill="zero", format="same")
 def sddmm(mask: Any, a: Any, b: Any) -> Any:
     """`a @ b` at the elements that `mask` specifies.
 

@@ -14,7 +14,7 @@ from ...format import coo
 from ...integers import AxisError, integer, integers
 from ...interop.constructors import asarray
 from ...interop.operands import adopt_foreign
-from ...late import late
+from ...provided import provided
 from ...runtime.contraction.kronecker import kronecker
 from ...runtime.contraction.sparse import Term, pair, result_format
 from ...runtime.conversion.convert import convert
@@ -173,7 +173,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 @operation(
     method=True,
     torch=("outer", "ger"),
-    masked=late("masked.namespace", "outer"),
+    masked=provided("masked outer"),
     returns="product",
     shape="product",
     dtype="promoted",
@@ -220,7 +220,7 @@ def _all_finite(*operands: Any) -> bool:
 @operation(
     method=True,
     torch=("vdot", "vecdot(a, b, /, dim: axis = -1)"),
-    masked=late("masked.namespace", "vecdot"),
+    masked=provided("masked vecdot"),
     returns="product",
     shape="product",
     dtype="promoted",

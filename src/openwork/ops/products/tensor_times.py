@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...format.format import Format
 from ...interop.operands import adopt_foreign
-from ...late import late
+from ...provided import provided
 from ...runtime.formats import resolve_format
 from ...runtime.operation import operation
 from ...storage.buffers import is_array
@@ -46,7 +46,7 @@ def _dense(x: Any) -> Any:
     return x if is_array(x) else np.asarray(x)
 
 
-@operation(masked=late("masked.tensor_products", "mttkrp"), returns="any", shape="product", dtype="promoted")
+@operation(masked=provided("masked mttkrp"), returns="any", shape="product", dtype="promoted")
 def mttkrp(t: Any, factors: list[Any], dim: int, *, format: str | Format | None = None) -> Any:
     """Matricised tensor times Khatri-Rao product: the kernel of alternating least squares for CP decompositions.
 
@@ -91,7 +91,7 @@ def mttkrp_subscripts(ndim: int, dim: int) -> tuple[str, list[int]]:
     return f"{letters},{','.join(letters[k] + 'r' for k in others)}->{letters[dim]}r", others
 
 
-@operation(masked=late("masked.tensor_products", "ttv"), returns="any", shape="product", dtype="promoted")
+@operation(masked=provided("masked ttv"), returns="any", shape="product", dtype="promoted")
 def ttv(t: Any, v: Any, dim: int, *, format: str | Format | None = None) -> Any:
     """Tensor times vector: the sum over dimension `dim` of t times v, shape without that dimension.
 
@@ -125,7 +125,7 @@ def ttv_letters(ndim: int, dim: int) -> tuple[str, str, str]:
     return letters, letters[d], letters[:d] + letters[d + 1 :]
 
 
-@operation(masked=late("masked.tensor_products", "ttm"), returns="any", shape="product", dtype="promoted")
+@operation(masked=provided("masked ttm"), returns="any", shape="product", dtype="promoted")
 def ttm(t: Any, m: Any, dim: int, *, format: str | Format | None = None) -> Any:
     """Tensor times matrix (n_dim, r): dimension `dim` is replaced by one of extent r.
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...late import late
+from ...provided import provided
 from ...runtime.conversion.remap import canonical
 from ...tensor.tensor import Tensor
 from ..axes import axis_of
 
-if TYPE_CHECKING:
-    from ...masked.construct import as_masked_tensor
-else:
-    as_masked_tensor = late("masked.construct", "as_masked_tensor")
+as_masked_tensor = provided("masked as_masked_tensor", __name__)
 
 __all__ = ["explicit_arg_extreme", "explicit_extreme"]
 

@@ -19,6 +19,7 @@ from ...integers import AxisError, integers
 from ...interop.sources import asarray
 from ...ir.index import Access, Apply, Assignment
 from ...ir.types import COMPLEX, FLOATS
+from ...provided import provides
 from ...runtime.contract import contract
 from ...runtime.duplicates import summed
 from ...runtime.full_sum import LEAST, total
@@ -53,6 +54,7 @@ __all__ = [
 _OPERATORS = {"sum": "+=", "prod": "*=", "min": "min=", "max": "max="}
 
 
+@provides("reduce")
 def reduce(op: str, t: Tensor, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
     """Reduce over `axis`.
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...compiler.conversion.level_runs import unbatched
 from ...errors import ShapeError
 from ...integers import integer
-from ...late import late
+from ...provided import provided
 from ...runtime.operation import operation
 from ...storage.buffers import as_array
 from ...tensor.dtypes import isdtype
@@ -39,7 +39,7 @@ class TopK(NamedTuple, Generic[T]):
     indices: T
 
 
-@operation(method=True, masked=late("masked.order", "topk"))
+@operation(method=True, masked=provided("masked topk"))
 def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Tensor]:
     """The `k` largest elements of every fibre along `axis`, in order, and where they are.
 
@@ -86,7 +86,7 @@ def topk(x: Any, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK[Ten
 
 @operation(
     method=True,
-    masked=late("masked.order", "median"),
+    masked=provided("masked median"),
     shape="reduced",
     dtype="float",
     fill="reduced",

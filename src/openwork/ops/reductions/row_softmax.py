@@ -23,8 +23,7 @@ from ...runtime.conversion.remap import has_gaps
 from ...runtime.gradient_hook import differentiable, transformed
 from ...runtime.launch import even_bounds
 from ...storage.buffers import Array, empty, is_torch, length, scalar_of, to_numpy
-from ...storage.recorded import structure_of
-from ...storage.storage import Storage
+from ...storage.storage import Storage, structure_of
 
 __all__ = ["gradient", "row_softmax", "softmax_rows"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.index import Access, Apply, Assignment
 from ...ir.types import FLOATS
-from ...late import late
+from ...provided import provided
 from ...runtime import trace
 from ...runtime.contract import contract, sample
 from ...runtime.conversion.remap import canonical
@@ -33,7 +33,7 @@ from .row_softmax import softmax_rows
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
-@operation(method=True, masked=late("masked.products", "softmax"), shape="same", dtype="float", format="same")
+@operation(method=True, masked=provided("masked softmax"), shape="same", dtype="float", format="same")
 def softmax(x: Any, /, axis: int = -1) -> Tensor:
     """The exponentials of the elements along `axis`, divided by their sum; only specified elements take part.
 
@@ -68,7 +68,7 @@ def softmax(x: Any, /, axis: int = -1) -> Tensor:
     return Tensor._from_storage(s.with_values(values / _one_in_padding(s, _gather_along(s, total, axis)), 0))
 
 
-@operation(method=True, masked=late("masked.products", "log_softmax"), shape="same", dtype="float", format="same")
+@operation(method=True, masked=provided("masked log_softmax"), shape="same", dtype="float", format="same")
 def log_softmax(x: Any, /, axis: int = -1) -> Tensor:
     """The logarithm of `softmax`, more accurate than of its result; unspecified elements stay unspecified.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...interop.sources import asarray
-from ...late import late
+from ...provided import provided
 from ...runtime.operation import operation
 from ...tensor.lazy import is_lazy
 from ...tensor.tensor import Tensor
@@ -283,7 +283,7 @@ def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Any:
     method=True,
     places="axis",
     lazy=True,
-    masked=late("masked.namespace", "count_nonzero"),
+    masked=provided("masked count_nonzero"),
     shape="reduced",
     dtype="int64",
     fill="reduced",
@@ -361,7 +361,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False, explic
 @operation(
     numpy=("cumsum", "add.accumulate"),
     torch="cumsum(dim: axis, *, dtype = None)",
-    masked=late("masked.order", "cumulative_sum"),
+    masked=provided("masked cumulative_sum"),
     dtype="accumulated",
     fill="dense",
 )
@@ -383,7 +383,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 @operation(
     numpy=("cumprod", "multiply.accumulate"),
     torch="cumprod(dim: axis, *, dtype = None)",
-    masked=late("masked.order", "cumulative_prod"),
+    masked=provided("masked cumulative_prod"),
     dtype="accumulated",
     fill="dense",
 )

@@ -25,6 +25,7 @@ from ...masked.methods import Methods as MethodsOfMasked
 from ...masked.protocols import Protocols
 from ...masked.tensor import MaskedTensor
 from ...ops.products import matmul as products
+from ...provided import provides
 from ...runtime import gradient_hook
 from ...runtime.operation import block
 from ...storage.buffers import torch_dtype
@@ -154,6 +155,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> Any:
 torch.library.register_autograd("openwork::product", _backward, setup_context=_setup, lib=_library)
 
 
+@provides("torch substitute")
 def substitute(matmul: Any) -> None:
     """Register the functions of `traced` with the tracer of torch.compile; `matmul` is the namespace's."""
     register = getattr(torch.compiler, "substitute_in_graph", None)

@@ -29,8 +29,8 @@ from ...ops.elementwise.functions import conj
 from ...reals import real
 from ...runtime.gradient_hook import tracked
 from ...storage.buffers import as_array, scalar_of
-from ...storage.recorded import bare, structure_of
-from ...storage.storage import Storage
+from ...storage.recorded import bare
+from ...storage.storage import Storage, structure_of
 from ...tensor.tensor import Tensor
 from .function import Rule, apply_rule
 from .permutation import without_duplicates

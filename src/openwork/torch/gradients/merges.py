@@ -28,8 +28,8 @@ from ...ir.rewrite import free_variables
 from ...runtime.coiterate.plan import plan_merge
 from ...runtime.coiterate.program import Program, program_of
 from ...runtime.coiterate.run import execute
-from ...storage.recorded import in_transform, outside, structure_of
-from ...storage.storage import Storage
+from ...storage.recorded import in_transform, outside
+from ...storage.storage import Storage, structure_of
 from .function import Rule, apply_rule
 from .permutation import detached_storage, element_mask, value_numbers_at, without_duplicates
 from .pointwise import DIFFERENTIABLE, evaluate, with_gradient_of

@@ -29,10 +29,10 @@ from ...runtime.conversion.convert import convert as convert_storage
 from ...runtime.conversion.remap import canonical
 from ...runtime.promote import promote
 from ...storage.buffers import as_array, cast, dtype_of, length
-from ...storage.recorded import bare, outside, structure_of
+from ...storage.recorded import bare, outside
 from ...storage.scalars import python_scalar
 from ...storage.specified import coordinates
-from ...storage.storage import Storage
+from ...storage.storage import Storage, structure_of
 from ...storage.structure import keep
 from ...tensor.tensor import Tensor
 

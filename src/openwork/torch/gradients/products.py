@@ -28,8 +28,8 @@ from ...runtime.moves import LITTLE
 from ...runtime.program import memory_of
 from ...runtime.semirings import semiring as semiring_of
 from ...storage.buffers import as_array, length, scalar_of
-from ...storage.recorded import is_dual, is_recorded, is_transformed, outside, structure_of
-from ...storage.storage import Storage
+from ...storage.recorded import is_dual, is_recorded, is_transformed, outside
+from ...storage.storage import Storage, structure_of
 from ...tensor.tensor import Tensor
 from .function import Rule, apply_rule
 from .permutation import (

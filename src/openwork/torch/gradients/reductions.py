@@ -15,9 +15,9 @@ import torch
 from ...ops.reductions import folds
 from ...ops.reductions.folds import reduced_shape, statement_names, unspecified_counts
 from ...storage.buffers import Array, cast, torch_dtype
-from ...storage.recorded import outside, structure_of
+from ...storage.recorded import outside
 from ...storage.scalars import python_scalar
-from ...storage.storage import Storage
+from ...storage.storage import Storage, structure_of
 from ...tensor.tensor import Tensor
 from .permutation import detached_storage, element_mask, without_duplicates
 from .pointwise import DIFFERENTIABLE, with_gradient_of

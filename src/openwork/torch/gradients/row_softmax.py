@@ -9,8 +9,7 @@ import torch
 
 from ...ops.reductions import row_softmax as kernels
 from ...storage.buffers import to_numpy
-from ...storage.recorded import structure_of
-from ...storage.storage import Storage
+from ...storage.storage import Storage, structure_of
 from .function import Rule, apply_rule
 
 __all__ = ["row_softmax"]

@@ -17,8 +17,8 @@ from ...ir.text import parse_expr
 from ...ir.types import Type
 from ...runtime.contraction.sparse import Term
 from ...storage.buffers import length
-from ...storage.recorded import structure_of
 from ...storage.specified import coordinates
+from ...storage.storage import structure_of
 from .pointwise import evaluate
 
 __all__ = ["by_products"]

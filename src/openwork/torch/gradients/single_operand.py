@@ -29,8 +29,8 @@ from ...runtime.coiterate.types import typed
 from ...runtime.gradient_hook import tracked
 from ...runtime.strided import Strided, strided
 from ...storage.buffers import PLAIN_TENSORS, Array, as_array, is_torch, scalar_of
-from ...storage.recorded import bare, is_recorded, is_transformed, outside, structure_of
-from ...storage.storage import Storage
+from ...storage.recorded import bare, is_recorded, is_transformed, outside
+from ...storage.storage import Storage, structure_of
 from .function import Rule, apply_rule
 from .permutation import detached_storage, element_mask
 from .pointwise import DIFFERENTIABLE, evaluate

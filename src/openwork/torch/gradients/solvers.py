@@ -22,9 +22,9 @@ from ...ops.manipulation.shaping import reshape
 from ...ops.manipulation.triangles import tril, triu
 from ...runtime.gradient_hook import tracked
 from ...storage.buffers import as_array, length, scalar_of
-from ...storage.recorded import bare, structure_of
+from ...storage.recorded import bare
 from ...storage.specified import coordinates
-from ...storage.storage import Storage
+from ...storage.storage import Storage, structure_of
 from ...tensor.tensor import Tensor
 from .function import Rule, apply_rule
 from .permutation import without_duplicates
