@@ -11,11 +11,10 @@ import scipy.sparse.linalg as scipys
 
 import openwork as ow
 from openwork.errors import ShapeError, UnsupportedError
-from openwork.linalg.direct_solver.dissection import nested_dissection
+from openwork.linalg.direct_solver.dissection import nested_dissection, separated
 from openwork.linalg.direct_solver.elimination_tree import column_counts, elimination_tree, permuted, postorder
 from openwork.linalg.direct_solver.graph import Graph, adjacency
 from openwork.linalg.direct_solver.minimum_degree import minimum_degree
-from openwork.linalg.direct_solver.separators import separated
 from openwork.linalg.direct_solver.symbolic import analyse
 
 METHODS = ("amd", "nd", "rcm", "colamd", "natural")

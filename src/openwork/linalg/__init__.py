@@ -34,10 +34,9 @@ from .jacobian_plan import JacobianPlan, hessian_plan, jacobian_plan
 from .least_squares import LeastSquares
 from .norms import matrix_norm, matrix_power, norm, trace, vector_norm
 from .operator import aslinearoperator
-from .pca import PCA, pca
+from .pca import PCA, SVD, pca, randomized_svd
 from .preconditioner import Preconditioner
 from .preconditioners import ic0, jacobi, ssor
-from .randomized import SVD, randomized_svd
 from .stacked import FactorizationStack
 from .superlu import LU, spilu, splu
 from .triangular import solve_triangular, spsolve_triangular

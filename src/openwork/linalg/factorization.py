@@ -18,10 +18,9 @@ from .direct_solver.solvers import Multifrontal, factor_all, symbolic_phase
 from .direct_solver.symbolic import Symbolic
 from .direct_solver.systems import Mirror, Rows, completed, coordinates, equilibrated, mirror, rows_of
 from .inverse import InverseOperator, check_transposition
-from .mumps import Mumps
 from .operands import kept_with_structure, same_structure, solve_scalar, stores_whole_fibres, value_buffers
+from .other_libraries import Mumps, Pardiso
 from .outer_products import add_outer
-from .pardiso import Pardiso
 from .preconditioner import finite
 from .superlu import SuperLU
 
