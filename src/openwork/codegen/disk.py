@@ -33,7 +33,7 @@ _LIMIT = 256 << 20
 """Bytes of all files."""
 _LARGEST = 32 << 20
 """The most bytes of a file; a larger one is not a kernel's."""
-_TRIM_EVERY = 256
+_TRIM_EVERY = 1024
 """The number of writes, on average, between two checks of the folder's size."""
 _DAY = 86_400.0
 _UNUSED = 180 * _DAY
@@ -103,7 +103,7 @@ def write(key: str, entry: Entry) -> None:
     with suppress(OSError), private_folder(path, create=True) as files:
         name = _name(key)
         files.replace(name, _encode(entry, name))
-        if int(name[:2], 16) % _TRIM_EVERY == 0:  # looking at every file of a full folder takes long
+        if int(name[:4], 16) % _TRIM_EVERY == 0:  # looking at every file of a full folder takes long
             _trim(files)
 
 

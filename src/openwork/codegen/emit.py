@@ -288,24 +288,22 @@ class Emitter:
         return self.expr(e)[0]
 
     def expr(self, e: Expr) -> Parts:
-        match e:
-            case Var(name, type):
-                return self.var(name, type)
-            case Const(value, type):
-                return self.const(value, type)
-            case Load(buffer, index, type):
-                pointer, _ = self.buffer(buffer)
-                mutable = buffer not in self.constant
-                at = self.offset(index)
-                self.guard(buffer, at, index.type, type.lanes)
-                return emit_memory.load(self.b, pointer, at, index.type, type, mutable)
-            case Cast(arg, type):
-                parts = self.expr(arg)
-                if arg.type.is_integer and type.is_integer:
-                    self.guard_cast(e, parts[0])
-                return convert(self.b, parts, arg.type, type)
-            case Op():
-                return self.op(e)
+        if isinstance(e, Var):
+            return self.var(e.name, e.type)
+        if isinstance(e, Op):
+            return self.op(e)
+        if isinstance(e, Const):
+            return self.const(e.value, e.type)
+        if isinstance(e, Load):
+            pointer, _ = self.buffer(e.buffer)
+            at = self.offset(e.index)
+            self.guard(e.buffer, at, e.index.type, e.type.lanes)
+            return emit_memory.load(self.b, pointer, at, e.index.type, e.type, e.buffer not in self.constant)
+        if isinstance(e, Cast):
+            parts = self.expr(e.arg)
+            if e.arg.type.is_integer and e.type.is_integer:
+                self.guard_cast(e, parts[0])
+            return convert(self.b, parts, e.arg.type, e.type)
         raise CompilerBug(f"code generation: {e!r} is no expression of the loop IR")
 
     def var(self, name: str, type: Type) -> Parts:

@@ -346,7 +346,7 @@ class _Reader(ExprReader[Block]):
         return value
 
     def _element(self, node: ast.AST, target: ast.expr, index: Expr, scope: Block, lanes: int = 1) -> Expr:
-        array = scope._array(ast.unparse(target))
+        array = scope._array(target.id if isinstance(target, ast.Name) else ast.unparse(target))
         return array.read(index) if lanes == 1 else load(array.name, array.scalar, array._at(index), lanes)
 
     def _unary(self, node: ast.AST, operator: ast.unaryop, operand: ast.expr, scope: Block) -> Expr:

@@ -8,6 +8,8 @@ from ..ir.types import I64
 
 __all__ = ["fold"]
 
+_ZERO, _ONE = const(0), const(1)
+
 
 def fold(name: str, a: Expr, b: Expr) -> Expr:
     """`a name b` for i64, without the zeros and ones that level functions are full of."""
@@ -27,22 +29,22 @@ def fold(name: str, a: Expr, b: Expr) -> Expr:
             case "floordiv" | "mod" if y > 0:
                 return const(x // y if name == "floordiv" else x % y)
     if a.type == I64 and b.type == I64:
-        zero, one = const(0), const(1)
-        match name:
-            case "add" if a == zero:
-                return b
-            case "add" | "sub" if b == zero:
-                return a
-            case "mul" if zero in (a, b):
-                return zero
-            case "mul" if a == one:
-                return b
-            case "mul" | "floordiv" if b == one:
-                return a
-            case "floordiv" | "mod" if isinstance(b, Const):
-                return _divide(name, a, int(b.value.real))
-            case "min" | "max" if a == b:
-                return a
+        if isinstance(a, Const) or isinstance(b, Const):
+            match name:
+                case "add" if a == _ZERO:
+                    return b
+                case "add" | "sub" if b == _ZERO:
+                    return a
+                case "mul" if _ZERO in (a, b):
+                    return _ZERO
+                case "mul" if a == _ONE:
+                    return b
+                case "mul" | "floordiv" if b == _ONE:
+                    return a
+                case "floordiv" | "mod" if isinstance(b, Const):
+                    return _divide(name, a, int(b.value.real))
+        elif name in ("min", "max") and a == b:
+            return a
     return op(name, a, b)
 
 

@@ -20,6 +20,7 @@ different scopes come to be in one.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 
 from ..errors import CompilerBug
@@ -47,7 +48,7 @@ from ..ir.loop import (
     Var,
     While,
 )
-from ..ir.rewrite import Body, fixpoint, map_stmt, operands, statements, subexpressions, substitute, walk, walk_body
+from ..ir.rewrite import Body, bodies, fixpoint, map_stmt, operands, statements, subexpressions, substitute, walk
 from .simplify_rules import constant, expression_rule
 from .single.collapse_loops import flattened, positions
 
@@ -89,8 +90,18 @@ class _NormalForms:
     def __init__(self) -> None:
         self.roots: dict[int, Expr] = {}
         """expressions to whose root no rule applies"""
-        self.trees: dict[int, tuple[Expr, frozenset[str]]] = {}
-        """expressions to which no rule applies anywhere, with their variables, for which values may be substituted"""
+        self.trees: set[int] = set()
+        """expressions to which no rule applies anywhere, where no value is substituted for a variable"""
+        self._names: dict[int, tuple[Expr, frozenset[str], frozenset[str]]] = {}
+
+    def names(self, expr: Expr) -> tuple[Expr, frozenset[str], frozenset[str]]:
+        """The expression, the variables and the buffers in it."""
+        found = self._names.get(id(expr))
+        if found is None:
+            parts = list(subexpressions(expr))
+            variables = frozenset([e.name for e in parts if isinstance(e, Var)])
+            found = self._names[id(expr)] = expr, variables, frozenset([e.buffer for e in parts if isinstance(e, Load)])
+        return found
 
 
 class _Pass:
@@ -108,8 +119,7 @@ class _Pass:
     def expr(self, expr: Expr, values: dict[str, Expr]) -> Expr:
         if isinstance(expr, Var):
             return values.get(expr.name, expr)
-        tree = self.normal.trees.get(id(expr))
-        if tree is not None and values.keys().isdisjoint(tree[1]):
+        if id(expr) in self.normal.trees and values.keys().isdisjoint(self.normal.names(expr)[1]):
             return expr
         roots = self.normal.roots
 
@@ -124,9 +134,9 @@ class _Pass:
             return new
 
         new = walk(expr, rule)
-        if new is expr and tree is None:
-            names = frozenset(e.name for e in subexpressions(expr) if isinstance(e, Var))
-            self.normal.trees[id(expr)] = expr, names
+        if new is expr:
+            self.normal.names(expr)  # held
+            self.normal.trees.add(id(expr))
         return new
 
     def block(self, body: Body, values: dict[str, Expr]) -> Body:
@@ -225,32 +235,39 @@ class _Pass:
     def drop(self, body: Body) -> Body:
         """Remove what nothing reads, until all that is left is read."""
         while True:
-            read = _read(body)
-            new = walk_body(body, None, lambda s, read=read: () if _is_dead(s, read) else None)  # type: ignore[misc]
+            new = _living(body, self.read(body))
             if new == body:
                 return body
             body = new
 
-
-def _read(body: Body) -> frozenset[str]:
-    """The names and buffers that something other than their own Assign reads."""
-    names: set[str] = set()
-    for stmt in statements(body):
-        target = stmt.name if isinstance(stmt, Assign) else None
-        for operand in operands(stmt):
-            for e in subexpressions(operand):
-                if isinstance(e, Var):
-                    if e.name != target:
-                        names.add(e.name)
-                elif isinstance(e, Load):
-                    names.add(e.buffer)
-    allocated = {s.buffer for s in statements(body) if isinstance(s, Alloc)}
-    touched = [s.buffer for s in statements(body) if isinstance(s, Store | Prefetch | Atomic | Swap)]
-    names.update(name for name in touched if name not in allocated)
-    return frozenset(names)
+    def read(self, body: Body) -> set[str]:
+        """The names and buffers that something other than their own Assign reads."""
+        read: set[str] = set()
+        allocated: set[str] = set()
+        touched: set[str] = set()
+        for stmt in statements(body):
+            for operand in operands(stmt):
+                _, variables, buffers = self.normal.names(operand)
+                read |= variables - {stmt.name} if isinstance(stmt, Assign) else variables
+                read |= buffers
+            if isinstance(stmt, Alloc):
+                allocated.add(stmt.buffer)
+            elif isinstance(stmt, (Store, Prefetch, Atomic, Swap)):
+                touched.add(stmt.buffer)
+        return read | (touched - allocated)
 
 
-def _is_dead(stmt: Stmt, read: frozenset[str]) -> bool:
+def _living(body: Body, read: Collection[str]) -> Body:
+    """The statements without those of which nothing is read."""
+    rebuilt = (map_stmt(s, _same, lambda b: _living(b, read)) if bodies(s) else s for s in body)
+    return tuple([s for s in rebuilt if not _is_dead(s, read)])
+
+
+def _same(expr: Expr) -> Expr:
+    return expr
+
+
+def _is_dead(stmt: Stmt, read: Collection[str]) -> bool:
     match stmt:
         case Let(name, _) | Mut(name, _) | Assign(name, _):
             return name not in read

@@ -156,12 +156,10 @@ def rules() -> Mapping[str, tuple[Rule, ...]]:
 
 def expression_rule(expr: Expr) -> Expr | None:
     """One simplification at the root of `expr`; None when there is none."""
-    match expr:
-        case Cast(arg, type):
-            return _cast(arg, type)
-        case Op(op, args, type):
-            return _computed(expr) or _constant_right(op, args) or _table(expr) or _negated(op, args)
-    return None
+    if isinstance(expr, Op):
+        op, args = expr.op, expr.args
+        return _computed(expr) or _constant_right(op, args) or _table(expr) or _negated(op, args)
+    return _cast(expr.arg, expr.type) if isinstance(expr, Cast) else None
 
 
 def constant(expr: Expr) -> bool | int | float | complex | None:
@@ -211,8 +209,8 @@ def _negated(op: str, args: tuple[Expr, ...]) -> Expr | None:
 
 
 def _table(expr: Op) -> Expr | None:
-    scalar = expr.args[-1].type.scalar
-    for rule, matches in _candidates(expr.op, scalar):
+    shapes = tuple([_shape(a) for a in expr.args])
+    for rule, matches in _candidates(expr.op, expr.args[-1].type.scalar, shapes):
         bindings: dict[str, Expr] = {}
         if matches(expr, bindings):
             return build(rule.result, bindings, expr.type)
@@ -222,10 +220,29 @@ def _table(expr: Op) -> Expr | None:
 Matcher = Callable[[Expr, dict[str, Expr]], bool]
 
 
+def _shape(expr: Expr) -> str:
+    """What an operand is at its root: the name of an operation, "constant", or nothing of which a pattern speaks."""
+    return expr.op if isinstance(expr, Op) else "" if constant(expr) is None else "constant"
+
+
+def _may_match(pattern: Expression, shape: str) -> bool:
+    """Whether an operand of this shape may match an operand of a pattern."""
+    match pattern:
+        case Apply(op, _):
+            return shape == op
+        case Access(name, _) if name not in ("c", "d"):
+            return True
+    return shape == "constant"
+
+
 @cache
-def _candidates(op: str, scalar: str) -> tuple[tuple[Rule, Matcher], ...]:
-    """The rules for an operation whose last operand is of this type, each with its matcher."""
-    return tuple((rule, _matcher(rule.pattern)) for rule in rules().get(op, ()) if scalar in rule.scalars)
+def _candidates(op: str, scalar: str, shapes: tuple[str, ...]) -> tuple[tuple[Rule, Matcher], ...]:
+    """The rules for an operation on operands of these shapes, the last of this type, each with its matcher."""
+    return tuple(
+        (rule, _matcher(rule.pattern))
+        for rule in rules().get(op, ())
+        if scalar in rule.scalars and all(map(_may_match, rule.pattern.args, shapes))
+    )
 
 
 def _matcher(pattern: Expression) -> Matcher:

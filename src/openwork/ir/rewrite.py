@@ -97,7 +97,7 @@ def walk(expr: Expr, rule: ExprRule) -> Expr:
     if isinstance(expr, Op):
         args = tuple([walk(a, rule) for a in expr.args])
         rebuilt: Expr = expr if all(map(is_, expr.args, args)) else Op(expr.op, args, expr.type)
-    elif isinstance(expr, Var | Const):
+    elif isinstance(expr, (Var, Const)):  # a union would be made anew each time
         rebuilt = expr
     else:
         rebuilt = map_expr(expr, lambda e: walk(e, rule))
@@ -208,7 +208,7 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
         e = stack.pop()
         yield e
         if isinstance(e, Op):
-            stack.extend(reversed(e.args))
+            stack.extend(e.args[::-1])
         elif isinstance(e, Load):
             stack.append(e.index)
         elif isinstance(e, Cast):

@@ -22,10 +22,8 @@ nothing of that name is bound, whole expressions (`fill="0.0"`).
 from __future__ import annotations
 
 import ast
-import io
 import re
 import textwrap
-import tokenize
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -70,6 +68,8 @@ Environment = Mapping[str, "Type | str | Buffer | Expr"]
 _HINTS = re.compile(r"(novector|vector|nounroll|unroll:\d+)([\s,]+(novector|vector|nounroll|unroll:\d+))*")
 
 
+_COMMENT = re.compile(r"'[^']*'|\"[^\"]*\"|#(.*)")
+"""A string, or a comment with its text."""
 _GRID = re.compile(r"grid of (\d+), subgroups of (\d+)")
 
 
@@ -130,11 +130,12 @@ def inlined(text: str, parts: Mapping[str, str]) -> str:
 @lru_cache(maxsize=512)
 def _inlined(text: str, parts: tuple[tuple[str, str], ...]) -> str:
     for name, part in parts:
-        lines = []
-        for line in text.splitlines():
-            indent = line[: len(line) - len(line.lstrip())]
-            lines.append(textwrap.indent(part.strip("\n"), indent) if line.strip() == name else line)
-        text = "\n".join(lines)
+        if name in text:
+            lines = text.splitlines()
+            for at, line in enumerate(lines):
+                if line.strip() == name:
+                    lines[at] = textwrap.indent(part.strip("\n"), line[: len(line) - len(line.lstrip())])
+            text = "\n".join(lines)
     return text
 
 
@@ -157,10 +158,9 @@ def _scope(env: Environment) -> Scope:
 
 def _comments(text: str) -> dict[int, str]:
     """The comment of each line that has one, without the mark."""
-    if "#" not in text:
-        return {}
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return {t.start[0]: t.string[1:].strip() for t in tokens if t.type == tokenize.COMMENT}
+    marked = ((row, line) for row, line in enumerate(text.split("\n"), 1) if "#" in line)
+    found = ((row, m[1]) for row, line in marked for m in _COMMENT.finditer(line) if m[1] is not None)
+    return {row: comment.strip() for row, comment in found}
 
 
 class _StmtParser(ExprParser):
