@@ -21,8 +21,8 @@ import openwork as ow
 from .. import DTypeError, Format, InvariantError, ReadOnlyError, ShapeError, Tensor
 from ..integers import extents, integers
 from ..storage.buffers import is_torch, numpy_dtype, scalar_of
+from ..storage.equal_coordinates import same_structure
 from .assembly_plan import AssemblyPlan, Blocks, assembly_plan, expanded_coordinates, row_numbers, scalar_places
-from .operands import same_structure
 
 __all__ = ["Assembler", "assembler"]
 
@@ -338,7 +338,7 @@ class Assembler:
         """Raise InvariantError unless the tensor has the structure of this assembler's."""
         if not isinstance(K, Tensor):
             raise DTypeError(f"assembler: {what} is a {type(K).__name__}\n  expected: a Tensor that it made")
-        if not same_structure(K, self._structure_like(K.values)):
+        if not same_structure(K._storage, self._structure_like(K.values)._storage):
             raise InvariantError(
                 f"assembler: {what} was not made by this assembler\n  help: out=asm(values), made once"
             )

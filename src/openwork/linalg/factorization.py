@@ -13,12 +13,13 @@ from ..progress import Passes
 from ..reals import real
 from ..runtime.gradient_hook import rule, tracked
 from ..storage.buffers import as_array, numpy_dtype
+from ..storage.equal_coordinates import same_structure
 from .direct_solver.graph import adjacency
 from .direct_solver.solvers import Multifrontal, factor_all, symbolic_phase
 from .direct_solver.symbolic import Symbolic
 from .direct_solver.systems import Mirror, Rows, completed, coordinates, equilibrated, mirror, rows_of
 from .inverse import InverseOperator, check_transposition
-from .operands import kept_with_structure, same_structure, solve_scalar, stores_whole_fibres, value_buffers
+from .operands import kept_with_structure, solve_scalar, stores_whole_fibres, value_buffers
 from .other_libraries import Mumps, Pardiso
 from .outer_products import add_outer
 from .preconditioner import finite
@@ -142,7 +143,7 @@ class Factorization(InverseOperator):
         if t.shape != self.shape:
             raise ShapeError(f"update: the matrix has shape {self.shape}; got {t.shape}")
         rows = self._read(t)
-        if not self._same(rows) and not (moved and same_structure(t, self._tensor)):
+        if not self._same(rows) and not (moved and same_structure(t._storage, self._tensor._storage)):
             raise ShapeError("update: the values are of another structure\n  help: factorized(A) analyses that one")
         finite(rows.values, "update")
         return t, rows

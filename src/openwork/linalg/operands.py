@@ -34,7 +34,6 @@ __all__ = [
     "options_of",
     "real",
     "right_side",
-    "same_structure",
     "scipy_matrix",
     "solve_scalar",
     "square",
@@ -260,24 +259,3 @@ def check_rows(operation: str, a: Tensor, b: np.ndarray[Any, Any]) -> None:
             f"{operation}: the matrix has shape {a.shape}, the right side {b.shape}"
             f"\n  expected {a.shape[-2]} rows; got {rows}"
         )
-
-
-def same_structure(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors have the same shape, format and index buffers; one memory is not read."""
-    if a.shape != b.shape or a.format != b.format or len(a.values) != len(b.values):
-        return False
-    pairs = [(read(level) for read in (a.pos, b.pos)) for level in range(len(a.levels))]
-    pairs += [(read(level) for read in (a.crd, b.crd)) for level in range(len(a.levels))]
-    return all(_same_indices(x, y) for x, y in pairs)
-
-
-def _same_indices(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    if a is None or b is None:
-        return False
-    if is_torch(a) != is_torch(b):
-        a, b = to_numpy(a), to_numpy(b)
-    if is_torch(a):
-        return bool(a.data_ptr() == b.data_ptr() or (a.shape == b.shape and a.equal(b)))
-    return a.shape == b.shape and (a.ctypes.data == b.ctypes.data or bool((a == b).all()))

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import DTypeError, ShapeError, Tensor
 from ..advice.table import table_text
-from ..advice.units import count_text, percent_text
+from ..advice.units import percent_text
 from ..integers import integer
 from ..progress import Progress, ignore, reporting
 from ..runtime.at_operand import at_operand
@@ -141,7 +141,7 @@ class PCA(NamedTuple):
         """What is found, in a line."""
         (samples, k), features = self.scores.shape, len(self.mean)
         share = percent_text(float(self.explained_variance_ratio.sum()))
-        return f"PCA({count_text(samples)} samples x {count_text(features)} features, k={k}, {share} of the variance)"
+        return f"PCA({samples:,} samples x {features:,} features, k={k}, {share} of the variance)"
 
     def _rows(self) -> list[list[str]]:
         """Of each of the first components: its number, singular value, variance, its share, the sum of shares."""

@@ -12,10 +12,11 @@ import numpy as np
 
 from .. import DTypeError, ShapeError, Tensor, sparse_csr_tensor
 from ..storage.buffers import as_array
+from ..storage.equal_coordinates import same_structure
 from ..storage.recorded import refuse_recorded
 from .compiled import run
 from .inverse import InverseOperator
-from .operands import same_structure, scipy_matrix, solve_scalar, square
+from .operands import scipy_matrix, solve_scalar, square
 
 __all__ = ["Preconditioner", "Rows", "compressed_rows", "finite", "pivots", "rows"]
 
@@ -164,7 +165,7 @@ class Preconditioner(InverseOperator):
             raise DTypeError(
                 f"update: the values were {self.dtype}; got {t.dtype}\n  help: {self.operation}(A) of the new matrix"
             )
-        if not same_structure(t, self._tensor):
+        if not same_structure(t._storage, self._tensor._storage):
             raise ShapeError(
                 f"update: the values are of another structure\n  help: {self.operation}(A) analyses that one"
             )

@@ -12,10 +12,11 @@ from .. import ShapeError, Tensor, reshape
 from ..integers import common_shape
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import as_array, cast, is_torch
+from ..storage.equal_coordinates import same_structure
 from .direct_solver.symbolic import Symbolic
 from .factorization import Factorization, factorise_all
 from .inverse import check_transposition
-from .operands import check_rows, matrices, right_side, same_structure, solve_scalar
+from .operands import check_rows, matrices, right_side, solve_scalar
 
 __all__ = ["FactorizationStack", "broadcast_stacks", "solve_each", "solve_stack"]
 
@@ -47,7 +48,7 @@ class FactorizationStack:
         self.parts: list[Factorization] = []
         for t in self._matrices(stack):
             first = self.parts[0]._tensor if self.parts else t
-            if not same_structure(first, t):
+            if not same_structure(first._storage, t._storage):
                 raise ShapeError(
                     f"factorized: matrix {len(self.parts)} of the stack {stack.shape[:-2]} has another structure than "
                     "the first\n  help: solve() takes any stack; structures are one where all store the same places"

@@ -15,9 +15,10 @@ from ..runtime.conversion.remap import canonical
 from ..runtime.gradient_hook import tracked
 from ..storage import buffers
 from ..storage.buffers import Array, as_array, flat, is_torch, scalar_of, to_numpy
+from ..storage.equal_coordinates import same_structure
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
-from .structure import pattern, restricted, same
+from .structure import pattern, restricted
 from .tensor import MaskedTensor, wrap, zero
 
 made_there = provided("device made", __name__)
@@ -229,7 +230,7 @@ def _sparse(data: Tensor, mask: Tensor) -> MaskedTensor:
             f"masked_tensor: data and mask have one format; got {data.format} and {mask.format}"
             "\n  help: asformat() on one of them"
         )
-    if same(data._storage, mask._storage):
+    if same_structure(data._storage, mask._storage):
         values = data.values
     else:
         _require_stored(data, mask)

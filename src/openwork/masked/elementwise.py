@@ -23,9 +23,10 @@ from ..provided import provided, provides
 from ..runtime.gradient_hook import tracked
 from ..runtime.values import apply
 from ..storage.buffers import Array, as_array, is_array, is_torch, scalar_of
+from ..storage.equal_coordinates import same_structure
 from ..storage.storage import Storage
 from ..tensor.lazy import is_lazy
-from .structure import in_one_library, merged, require_equal, same, sampled, settled, values_on
+from .structure import in_one_library, merged, require_equal, sampled, settled, values_on
 from .tensor import MaskedTensor, wrap, zero
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def lift(
     if all(type(x) is MaskedTensor for x in operands) and how in HOW:
         structures = [x._tensor._storage for x in operands]
         first, alike = structures[0], all(x._scalar == operands[0]._scalar for x in operands)
-        if alike and all(s is first or same(first, s) for s in structures[1:]):
+        if alike and all(s is first or same_structure(first, s) for s in structures[1:]):
             return _computed(function, [s.values for s in structures], first, operands[0].shape)
     if how not in HOW:
         raise UnsupportedError(f"{operation}: how={how!r}\n  supported: {', '.join(HOW)}")

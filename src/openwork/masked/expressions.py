@@ -21,13 +21,13 @@ from ..ops import mask_formats as forms
 from ..provided import provides
 from ..runtime.gradient_hook import tracked
 from ..runtime.operation import namespace
+from ..storage.equal_coordinates import same_structure
 from ..storage.storage import Storage
 from ..tables import SPOKEN
 from ..tensor.expression_graph import ELEMENTWISE, MATMUL, REDUCE, SELECT, TRANSPOSE, Graph, Node
 from ..tensor.lazy import leaf
 from . import products
 from .elementwise import binary, remade, select, unary
-from .structure import same
 from .tensor import MaskedTensor, zero
 
 __all__ = ["evaluate"]
@@ -120,7 +120,7 @@ class _Evaluation:
         }  # fmt: skip
         (expression,) = self.expressions([k], tensors)
         result = compute(expression)
-        if not isinstance(result, Tensor) or not same(s, result._storage):
+        if not isinstance(result, Tensor) or not same_structure(s, result._storage):
             return None
         return remade(s, result.values, first._scalar)
 
@@ -159,7 +159,7 @@ class _Structures:
             return None
         for number, other in enumerate(self.examples):
             held = other._tensor._storage
-            if other._scalar == x._scalar and (held is s or same(held, s)):
+            if other._scalar == x._scalar and (held is s or same_structure(held, s)):
                 return number
         self.examples.append(x)
         return len(self.examples) - 1

@@ -12,7 +12,8 @@ from ..ops.elementwise.pointwise import pointwise
 from ..ops.indexing.taking import values_at
 from ..ops.reductions.softmax import _gather
 from ..runtime.gradient_hook import tracked
-from ..storage.buffers import Array, as_array, cast, is_torch, scalar_of, to_numpy
+from ..storage.buffers import Array, as_array, cast, is_torch, scalar_of
+from ..storage.equal_coordinates import same_structure
 from ..storage.specified import coordinates
 from ..storage.storage import Storage
 from ..tensor import one_library
@@ -32,36 +33,10 @@ __all__ = [
     "pattern",
     "require_equal",
     "restricted",
-    "same",
     "sampled",
     "settled",
     "values_on",
 ]
-
-PIECE = 1 << 15
-"""Words that are compared at a time."""
-
-
-def same(a: Storage, b: Storage) -> bool:
-    """Whether both store their elements in the same places, as far as their buffers tell."""
-    if a.shape != b.shape or a.format != b.format or len(a.values) != len(b.values):
-        return False
-    pairs = zip((*a.pos, *a.crd), (*b.pos, *b.crd), strict=True)
-    return all(x is y or (x is not None and y is not None and _equal(x, y)) for x, y in pairs)
-
-
-def _equal(x: Array, y: Array) -> bool:
-    """Whether two buffers hold the same bytes, in pieces that stay in cache, up to the first difference."""
-    first, second = to_numpy(x), to_numpy(y)
-    if first.dtype != second.dtype or first.shape != second.shape:
-        return False
-    a, b = first.view(np.uint8), second.view(np.uint8)
-    whole = len(a) // 8 * 8
-    words = a[:whole].view(np.uint64), b[:whole].view(np.uint64)
-    pieces = range(0, whole // 8, PIECE)
-    return all(np.array_equal(words[0][k : k + PIECE], words[1][k : k + PIECE]) for k in pieces) and np.array_equal(
-        a[whole:], b[whole:]
-    )
 
 
 def in_one_library(*operands: Any) -> Sequence[Any]:
@@ -86,11 +61,11 @@ def require_equal(operation: str, a: MaskedTensor, b: MaskedTensor) -> Array:
     Raises ShapeError that names the first coordinate where only one of the two is specified.
     """
     s, t = a._tensor._storage, b._tensor._storage
-    if same(s, t):
+    if same_structure(s, t):
         return b.values
     if s.format != t.format and forms.plain(s.format) != forms.plain(t.format):
         t = t if t.format == s.format else b._tensor.asformat(forms.fitting(s.format))._storage
-        if same(s, t):
+        if same_structure(s, t):
             return t.values
     place = first_difference(s, t)
     if place is not None:
