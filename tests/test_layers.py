@@ -22,6 +22,7 @@ LAYERS = (
         "checked",
         "classes",
         "provided",
+        "homes",
         "namespaces",
         "integers",
         "reals",
