@@ -75,23 +75,35 @@ def module_name(path: Path, root: Path) -> list[str]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def _runs(tree: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+_BODIES = ("body", "orelse", "handlers", "finalbody", "cases")
+
+
+def _parts(node: ast.AST, expressions: bool) -> list[ast.AST]:
+    """The nodes inside a node; without expressions only the statements, which are a tenth of them."""
+    if expressions:
+        return list(ast.iter_child_nodes(node))
+    return [part for name in _BODIES for part in getattr(node, name, ())]
+
+
+def _runs(tree: ast.AST, expressions: bool) -> Iterator[tuple[ast.AST, bool]]:
     """Every node that runs, and whether it does in a function: what stands under `if TYPE_CHECKING` does not."""
-    waiting = [(node, inside) for node in ast.iter_child_nodes(tree)]
+    waiting = [(node, False) for node in _parts(tree, expressions)]
     while waiting:
         node, inside = waiting.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             waiting += [(other, inside) for other in node.orelse]
             continue
         yield node, inside
-        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        waiting += [(child, inside) for child in ast.iter_child_nodes(node)]
+        inside = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        waiting += [(child, inside) for child in _parts(node, expressions)]
 
 
-def imported(tree: ast.AST, module: list[str], is_package: bool) -> list[tuple[int, str, bool]]:
+def imported(
+    tree: ast.AST, module: list[str], is_package: bool, expressions: bool = True
+) -> list[tuple[int, str, bool]]:
     """(line, absolute dotted name, whether in a function) of everything that a module imports."""
     found: list[tuple[int, str, bool]] = []
-    for node, inside in _runs(tree):
+    for node, inside in _runs(tree, expressions):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name, inside) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -120,7 +132,9 @@ def sources(root: Path) -> dict[str, list[tuple[int, str, bool]]]:
     for path in sorted(root.rglob("*.py")):
         module = module_name(path, root)
         if module != ["openwork"]:
-            out[".".join(module)] = imported(ast.parse(path.read_text()), module, path.name == "__init__.py")
+            text = path.read_text()
+            calls = "import_module" in text or "__import__" in text
+            out[".".join(module)] = imported(ast.parse(text), module, path.name == "__init__.py", calls)
     return out
 
 
@@ -176,15 +190,15 @@ def circles(root: Path, hidden_arrows: bool = False) -> list[tuple[str, ...]]:
 
 def _hidden_arrows(path: Path, parts: list[str], modules: Collection[str]) -> set[str]:
     """The modules that a module names by a text, "ops.axes" or "openwork.ops.axes", or under `if TYPE_CHECKING`."""
-    tree, found = ast.parse(path.read_text()), set()
-    for node in ast.walk(tree):
+    known, found = set(modules), set()
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
             text = node.value.removeprefix("openwork.").removeprefix(".")
-            found |= {f"openwork.{text}"} & set(modules)
+            found |= {f"openwork.{text}"} & known
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             body = ast.Module(list(node.body), [])
             found |= {_module(name, modules) for _, name, _ in imported(body, parts, path.name == "__init__.py")}
-    return found & set(modules)
+    return found & known
 
 
 def _module(name: str, known: Collection[str]) -> str:
