@@ -55,6 +55,18 @@ def test_elements_that_are_set(layout: str) -> None:
         torch.testing.assert_close(x.grad, y.grad)
 
 
+def test_products_with_elements_at_several_places() -> None:
+    """Coordinates are columns of one array: each of them was read as if it were all of it."""
+    key = ([3, 0, 2], [1, 3, 5])
+    case = make("csr", (4, 6))
+    x, y = GIVEN.clone().requires_grad_(), GIVEN.clone().requires_grad_()
+    got, want = case.tensor.at[key].mul(x), put(case.dense, key, case.dense[key] * y)
+    torch.testing.assert_close(plain(got), want)
+    plain(got).sum().backward()
+    want.sum().backward()
+    torch.testing.assert_close(x.grad, y.grad)
+
+
 def test_assignment_in_place_and_at_every_element() -> None:
     t = make("csr", (4, 6)).tensor * 1
     x = GIVEN.clone().requires_grad_()

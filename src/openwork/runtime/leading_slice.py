@@ -359,7 +359,7 @@ def pick(s: Storage, at: Mapping[int, Ints]) -> Storage | None:
     d = outer_dim(s.format)
     if d is None or len(s.shape) != 2 or not is_rows(s.format) or s.format.nlevels != 2:
         return None
-    rows, cols = at[d], at[1 - d]
+    rows, cols = np.ascontiguousarray(at[d]), np.ascontiguousarray(at[1 - d])
     places = np.empty(len(rows), np.int64)
     scalar, index = scalar_of(s.pos[1]), scalar_of(s.crd[1])
     if len(rows) >= 2**31:
