@@ -38,6 +38,7 @@ LIMITS = {
     "compiler/schedule/coiterate.py": {"_FILLS"},
     "compiler/simplify.py": {"_ROUNDS"},
     "compiler/selection.py": {"STACK"},
+    "storage/buffers.py": {"PACKED, STRIDED"},
     "storage/iso.py": {"SMALLEST", "CHUNK", "_MOST_ADDRESSES", "_MOST_MAPPINGS", "_FIXED"},
 }  # fmt: skip
 """Numbers that nothing was tuned by: limits, codes, constants of mathematics and of file formats."""

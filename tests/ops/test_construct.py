@@ -5,13 +5,15 @@ import pytest
 
 import openwork as ow
 from openwork.errors import DTypeError, FormatError, InvariantError, ShapeError, UnsupportedError
-from openwork.storage.buffers import address
+from openwork.storage.buffers import strided_address
 
 
 def test_assemble_shares_buffers():
     pos, crd, values = np.array([0, 2, 3], "i4"), np.array([0, 2, 1]), np.array([1.0, 2.0, 3.0], "f4")
     t = ow.assemble("csr", (2, 3), pos={1: pos}, crd={1: crd}, values=values)
-    assert [address(b) for b in (t.pos(1), t.crd(1), t.values)] == [address(b) for b in (pos, crd, values)]
+    assert [strided_address(b) for b in (t.pos(1), t.crd(1), t.values)] == [
+        strided_address(b) for b in (pos, crd, values)
+    ]
     assert t.pos(1).dtype == np.int32
     assert t.crd(1).dtype == np.int64
     assert t.pos(0) is None
@@ -93,12 +95,12 @@ def test_torch_constructors(index):
     csr = ow.sparse_csr_tensor(pos, crd, values)
     assert csr.shape == (2, 3)
     assert csr.format == ow.format("csr")
-    assert address(csr.crow_indices()) == address(pos)
-    assert address(csr.col_indices()) == address(crd)
+    assert strided_address(csr.crow_indices()) == strided_address(pos)
+    assert strided_address(csr.col_indices()) == strided_address(crd)
     csc = ow.sparse_csc_tensor(pos, crd, values, size=(4, 2))
     assert csc.shape == (4, 2)
-    assert address(csc.ccol_indices()) == address(pos)
-    assert address(csc.row_indices()) == address(crd)
+    assert strided_address(csc.ccol_indices()) == strided_address(pos)
+    assert strided_address(csc.row_indices()) == strided_address(crd)
     bsr = ow.sparse_bsr_tensor(pos, crd, np.ones((3, 2, 5)))
     assert bsr.shape == (4, 15)
     assert bsr.format == ow.format("bsr(2, 5)")
@@ -133,7 +135,7 @@ def test_agrees_with_torch():
 def test_column_major_blocks_are_recognised():
     values = np.arange(12.0).reshape(2, 3, 2).transpose(0, 2, 1)
     t = ow.sparse_bsr_tensor([0, 1, 2], [0, 1], values)
-    assert address(t.values) == address(values)
+    assert strided_address(t.values) == strided_address(values)
     np.testing.assert_array_equal(t.to_numpy()[:2, :3], values[0])
     assert t.format != ow.format("bsr(2, 3)")
 

@@ -263,8 +263,14 @@ def test_addresses() -> None:
     class Sub(np.ndarray):
         """A class of somebody's."""
 
-    for x in (np.arange(5.0), np.arange(5.0)[2:], np.arange(6.0)[::-2], np.zeros(0)):
-        assert buffers.address(x) == buffers.address(x.view(Sub)) == x.ctypes.data
+    for x in (np.arange(5.0), np.arange(5.0)[2:], np.arange(6.0)[::-2], np.zeros(0), np.eye(3).T):
+        find = buffers.address if x.flags.forc else buffers.strided_address
+        assert find(x) == find(x.view(Sub)) == x.ctypes.data
+    for find in (buffers.address, lambda x: buffers._address_by_interface(x, buffers.PACKED)):
+        with pytest.raises(ValueError, match="not contiguous"):
+            find(np.broadcast_to(1.0, 5))
+    with pytest.raises(ValueError, match="not contiguous"):
+        buffers.address(torch.ones(1).expand(5))
     y = torch.arange(5.0)
     assert buffers.address(y[2:]) == y.data_ptr() + 8
     with pytest.raises(UnsupportedError, match="a torch tensor without memory, Tensor"):

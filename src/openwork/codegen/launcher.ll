@@ -5,8 +5,8 @@
 ; Py_buffer, which is part of its stable ABI.
 ;
 ; A launch is a record of 64-bit words: the kernel's address, the number of its words, the number of objects, whether the
-; interpreter's lock is released while the kernel runs, the word that each object's address goes to (-1: to none), and
-; the kernel's words.
+; interpreter's lock is released while the kernel runs, how many objects from the first on are refused where their memory
+; has gaps or is one element many times, the word that each object's address goes to (-1: to none), and the kernel's words.
 
 %view = type { ptr, ptr, i64, i64, i32, i32, ptr, ptr, ptr, ptr, ptr }
 
@@ -32,7 +32,7 @@ define void @ow_launcher_begin(ptr %has_buffer, ptr %get_buffer, ptr %release, p
 }
 
 ; The address of an object: of its memory, or the integer that it is. -1 with an error set where it is neither.
-define internal i64 @address_of(ptr %object, ptr %view) nounwind {
+define internal i64 @address_of(ptr %object, ptr %view, i32 %flags) nounwind {
 entry:
   %owner.at = getelementptr inbounds %view, ptr %view, i64 0, i32 1
   store ptr null, ptr %owner.at
@@ -42,7 +42,7 @@ entry:
   br i1 %is.buffer, label %buffer, label %number
 buffer:
   %get = load ptr, ptr @get_buffer
-  %code = call i32 %get(ptr %object, ptr %view, i32 24)
+  %code = call i32 %get(ptr %object, ptr %view, i32 %flags)
   %bad = icmp slt i32 %code, 0
   br i1 %bad, label %none, label %got
 got:
@@ -65,7 +65,9 @@ entry:
   %held = load i64, ptr %held.at
   %frees.at = getelementptr inbounds i64, ptr %record, i64 3
   %frees = load i64, ptr %frees.at
-  %slots = getelementptr inbounds i64, ptr %record, i64 4
+  %packed.at = getelementptr inbounds i64, ptr %record, i64 4
+  %packed = load i64, ptr %packed.at
+  %slots = getelementptr inbounds i64, ptr %record, i64 5
   %source = getelementptr inbounds i64, ptr %slots, i64 %held
   %words = alloca i64, i64 %count, align 16
   %views = alloca %view, i64 %held, align 16
@@ -85,7 +87,9 @@ take:
   %missing = icmp eq ptr %object, null
   br i1 %missing, label %refuse, label %ask
 ask:
-  %address = call i64 @address_of(ptr %object, ptr %view)
+  %is.packed = icmp slt i64 %k, %packed
+  %flags = select i1 %is.packed, i32 152, i32 24
+  %address = call i64 @address_of(ptr %object, ptr %view, i32 %flags)
   %minus = icmp eq i64 %address, -1
   br i1 %minus, label %check, label %place
 check:
@@ -143,9 +147,9 @@ exit:
 }
 
 ; The address of an object's memory, which its owner may move later.
-define i64 @ow_address(ptr %object) nounwind {
+define i64 @ow_address(ptr %object, i32 %flags) nounwind {
   %view = alloca %view, align 16
-  %address = call i64 @address_of(ptr %object, ptr %view)
+  %address = call i64 @address_of(ptr %object, ptr %view, i32 %flags)
   %let.go = load ptr, ptr @release
   call void %let.go(ptr %view)
   ret i64 %address

@@ -24,7 +24,7 @@ from .executable import Executable
 
 __all__ = ["Launch", "bound", "launcher", "record"]
 
-_NAME = "launcher 1"
+_NAME = "launcher 2"
 _FUNCTIONS = ("ow_launcher_begin", "ow_launch", "ow_address")
 _PUBLIC = (
     "PyObject_CheckBuffer", "PyObject_GetBuffer", "PyBuffer_Release", "PyTuple_GetItem", "PyLong_AsLongLong",
@@ -33,7 +33,7 @@ _PUBLIC = (
 """CPython's functions that `launcher.ll` calls, in the order in which it is given them."""
 _BEGIN = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * len(_PUBLIC))
 _LAUNCH = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.py_object, ctypes.c_int64, ctypes.c_int64)
-_ADDRESS = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.py_object)
+_ADDRESS = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.c_int32)
 _code: list[linker.Code] = []
 """The launcher's code, which is never unmapped."""
 
@@ -41,13 +41,17 @@ Launch = Callable[[bytes, tuple[Any, ...], int, int], int]
 """A record, the objects of its slots and a range -> the kernel's status."""
 
 
-def record(address: int, words: Sequence[int], slots: Sequence[int], releases: bool) -> bytes:
+def record(
+    address: int, words: Sequence[int], slots: Sequence[int], releases: bool, packed: int | None = None
+) -> bytes:  # fmt: skip
     """A launch of the kernel at an address with these words, of which those in `slots` are addresses of objects.
 
     releases : whether other threads of Python may run meanwhile
+    packed : how many objects, from the first on, have to have memory without gaps; all of them without
     """
     count, held = len(words), len(slots)
-    return struct.pack(f"={4 + held + count}q", address, count, held, releases, *slots, *words)
+    packed = held if packed is None else packed
+    return struct.pack(f"={5 + held + count}q", address, count, held, releases, packed, *slots, *words)
 
 
 def bound(

@@ -173,7 +173,7 @@ def stacked_coordinates(s: Storage) -> Array:
     """The crd buffers of a COO storage as one array (levels, nse); a view where they are rows of one."""
     rows = [c for c in s.crd if c is not None]
     first, n = rows[0], buffers.length(rows[0])
-    offsets = [buffers.address(r) - buffers.address(first) for r in rows]
+    offsets = [buffers.strided_address(r) - buffers.strided_address(first) for r in rows]
     width = buffers.itemsize(buffers.scalar_of(first))
     if n and offsets == [k * n * width for k in range(len(rows))]:
         if isinstance(first, np.ndarray):

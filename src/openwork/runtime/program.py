@@ -18,7 +18,7 @@ from ..checked import CHECKED
 from ..codegen import pool
 from ..codegen.launcher import launcher, record
 from ..format.level import Iterate
-from ..storage.buffers import PLAIN_TENSORS, Array, address, is_contiguous, is_torch, itemsize, length
+from ..storage.buffers import PLAIN_TENSORS, Array, address, is_contiguous, is_torch, itemsize, length, strided_address
 from ..storage.memory import LARGE
 from ..storage.storage import Storage
 from . import trace
@@ -114,7 +114,8 @@ class ShapedPlan:
         is_plain = plan.schedule.writes_all or not plan.start
         if result is out and is_plain and not self.is_empty and is_contiguous(out) and out.nbytes < LARGE:
             self.made = tuple(out.shape), out.dtype
-        self.records = [record(plan.executable.address, words, slots, releases) for releases in (False, True)]
+        packed = len(slots) - 1 - len(views)
+        self.records = [record(plan.executable.address, words, slots, releases, packed) for releases in (False, True)]
         if plan.schedule.sliced is not None:
             self.range = 0, self.extents[plan.schedule.sliced]
         elif not storage.format.levels:
@@ -145,11 +146,12 @@ class ShapedPlan:
         for kind, level in self.plan.recipe.buffers:
             memory.append((storage.pos if kind == "pos" else storage.crd)[level])
         memory.append(storage.values)
+        packed = len(memory)
         for view in views:
             memory.append(view.owner)
         memory.append(out)
         if type(out) is not np.ndarray:
-            memory = memory_of(memory)
+            memory = memory_of(memory[:packed], memory[packed:])
         work = storage.values.shape[0] * self.work
         launch = self.records[work > SHORT]  # type: ignore[index]
         if code := self.start(launch, tuple(memory), *(self.range or outer_range(storage))):  # type: ignore[misc]
@@ -245,7 +247,8 @@ class Program:
         start = launcher() if alone else None
         if start is not None:
             self.start = start
-            self.record = record(plan.executable.address, self.words, self.slots, work > SHORT)
+            packed = len(self.fixed) + 1
+            self.record = record(plan.executable.address, self.words, self.slots, work > SHORT, packed)
 
     def _cut(self, bound: Bound, work: int, out: Any) -> None:
         """Cut work that is worth several threads into ranges, long rows into pieces."""
@@ -270,20 +273,18 @@ class Program:
             views = [on_lines(v) if on_line else v for v, on_line in zip(views, self.aligned, strict=True)]
         executable = shaped.plan.executable
         if self.record is not None and self.range is not None:
-            operands = (values, *map(_OWNER, views))
-            if type(out) is np.ndarray:
-                memory: tuple[Any, ...] = (*self.fixed, *operands, out)
-            else:
-                memory = tuple(memory_of((*self.fixed, *operands, out)))
+            packed, strided = (*self.fixed, values), (*map(_OWNER, views), out)
+            is_numpy = type(out) is np.ndarray
+            memory: tuple[Any, ...] = packed + strided if is_numpy else tuple(memory_of(packed, strided))
             if code := self.start(self.record, memory, *self.range):
                 executable.fail(code)
             return
-        objects = [*self.fixed, values, *map(_OWNER, views)]
+        objects = [*map(address, self.fixed), address(values), *[view.address for view in views]]
         words = self.words.copy()
-        for slot, x in zip(self.slots[:-1], objects, strict=False):
+        for slot, begin in zip(self.slots[:-1], objects, strict=True):
             if slot >= 0:
-                words[slot] = address(x)
-        begin, at = address(out), self.slots[-1]
+                words[slot] = begin
+        begin, at = strided_address(out), self.slots[-1]
         if self.accumulators is not None:
             self.accumulators.run(executable, words, begin)
             return
@@ -296,19 +297,32 @@ class Program:
             launch(executable, words, self.bounds, shaped.plan.schedule.parallel)
 
 
-def memory_of(buffers: Iterable[Array]) -> list[Any]:
-    """Buffers for a launch, of which was asked already whether torch records them: arrays, and addresses of tensors."""
+def memory_of(packed: Iterable[Array], strided: Iterable[Array] = ()) -> list[Any]:
+    """Buffers for a launch, of which was asked already whether torch records them: arrays, and addresses of tensors.
+
+    packed : those that have to have memory without gaps; strided : of which the kernel has the strides
+    """
     if CHECKED:  # addresses that know their memory's ends
-        return [_pointer(x) for x in buffers]
+        return [*map(_packed_pointer, packed), *map(_pointer, strided)]
+    packed, strided = list(packed), list(strided)
     try:
-        return [x.data_ptr() if type(x) in PLAIN_TENSORS and x.is_cpu else _pointer(x) for x in buffers]
+        found = [
+            x.data_ptr() if type(x) in PLAIN_TENSORS and x.is_cpu and x.is_contiguous() else _packed_pointer(x)
+            for x in packed
+        ]
+        return found + [x.data_ptr() if type(x) in PLAIN_TENSORS and x.is_cpu else _pointer(x) for x in strided]
     except RuntimeError:  # of a transform of torch.func, around the tensor that has the memory
-        return [_pointer(x) for x in buffers]
+        return [*map(_packed_pointer, packed), *map(_pointer, strided)]
+
+
+def _packed_pointer(x: Array) -> Any:
+    """An array, which the launcher asks for gaps, or the address of a tensor without any."""
+    return x if type(x) is np.ndarray else address(x)
 
 
 def _pointer(x: Array) -> Any:
     """An array, or the address of a tensor."""
-    return x if type(x) is np.ndarray else address(x)
+    return x if type(x) is np.ndarray else strided_address(x)
 
 
 def laid_out(views: Sequence[Strided], packed: Sequence[int | None]) -> list[Strided]:

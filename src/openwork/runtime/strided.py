@@ -18,6 +18,7 @@ from ..storage.buffers import (
     numpy_dtype,
     scalar_by_dtype,
     scalar_of,
+    strided_address,
 )
 from ..storage.memory import LARGE, reserve
 from ..storage.recorded import with_memory
@@ -38,7 +39,7 @@ class Strided(NamedTuple):
 
     @property
     def address(self) -> int:
-        return address(self.owner)
+        return strided_address(self.owner)
 
     @property
     def unit(self) -> int | None:

@@ -62,6 +62,7 @@ __all__ = [
     "scalar_by_dtype",
     "scalar_name",
     "scalar_of",
+    "strided_address",
     "to_numpy",
     "torch_dtype",
     "torch_module",
@@ -274,24 +275,43 @@ at_first_tensor: list[Callable[[], None]] = []
 """What is to be done once, when the first of torch's tensors is met."""
 
 
-def _address_by_interface(x: Any) -> int:
-    """The address of an array's first element, by NumPy's array interface."""
+def _address_by_interface(x: Any, flags: int) -> int:
+    """The address of an array's first element, by NumPy's array interface. Raises ValueError as the protocol does."""
+    if flags == PACKED and not x.flags.forc:
+        raise ValueError("ndarray is not contiguous")
     return int(x.__array_interface__["data"][0])
 
 
-array_address: Callable[[Any], int] = _address_by_interface
+PACKED, STRIDED = 0x98, 0x18
+"""What is asked of the buffer protocol: memory without gaps (PyBUF_ANY_CONTIGUOUS), or any (PyBUF_STRIDES)."""
+array_address: Callable[[Any, int], int] = _address_by_interface
 """The address of an array; by the buffer protocol, in a fifth of the time, once the launcher of kernels is loaded."""
 
 
 @bounded
 def address(x: Array) -> int:
-    """The address of the first element, for a kernel.
+    """The address of the first element of an array without gaps, for a kernel that is given no strides.
 
-    Raises UnsupportedError for a torch tensor that is recorded, as the kernel's work would be lost to its gradient, and
-    for one on another device, whose memory the kernel cannot reach.
+    Raises ValueError for an array with gaps, and of stride 0, as the values of iso tensors are; UnsupportedError for a
+    torch tensor that is recorded, as the kernel's work would be lost to its gradient, and for one on another device,
+    whose memory the kernel cannot reach.
     """
     if isinstance(x, np.ndarray):
-        return array_address(x)
+        return array_address(x, PACKED)
+    begin = _address(x)
+    if x.stride() == (0,) and x.numel() > 1:
+        raise ValueError("torch tensor is not contiguous")
+    return begin
+
+
+@bounded
+def strided_address(x: Array) -> int:
+    """The address of the first element, for a kernel that is given the array's strides. Raises as `address` does."""
+    return array_address(x, STRIDED) if isinstance(x, np.ndarray) else _address(x)
+
+
+def _address(x: Array) -> int:
+    """The address of a torch tensor's first element."""
     if not x.is_cpu:
         if x.is_meta:
             raise UnsupportedError(f"a torch tensor without memory, on device {x.device}\n  help: give one with memory")
@@ -326,7 +346,7 @@ def _without_memory(x: Array) -> UnsupportedError:
 def same_memory(x: Array, y: Array) -> bool:
     """Whether two arrays begin at the same address."""
     first, second = (b if isinstance(b, np.ndarray) else with_memory(b.detach()) for b in (x, y))
-    return address(first) == address(second)
+    return strided_address(first) == strided_address(second)
 
 
 def length(x: Array) -> int:

@@ -176,8 +176,9 @@ def _run(
     reserved = sum(length(b) * itemsize(scalar_of(b)) for b in (*pos, *crd, values) if b is not None)
     arguments |= {"meta": address(meta), "chunks": 1, **launch.extents}
     arguments |= {name: address(x) for name, x in zip(plan.parameters, passed, strict=True)}
-    fill = full(1, plan.scalar, plan.fill, like) if "fill" in kernel.names else like
-    arguments["fill"] = address(fill)
+    if "fill" in kernel.names:
+        fill = full(1, plan.scalar, plan.fill, like)
+        arguments["fill"] = address(fill)
     packed = [w for s in storages for w in s.addresses]
     by_name = dict(zip(plan.dims, storages, strict=True))
     for name in kernel.names:

@@ -228,7 +228,7 @@ def _buffers_of(storages: tuple[Storage, ...]) -> list[tuple[int, bool, int]]:
 def _pointers(buffers: list[Any]) -> list[Any]:
     """Torch's buffers by address; those inside a transform are of the memory of the tensors that they wrap."""
     try:
-        return [b if type(b) is np.ndarray else b.data_ptr() for b in buffers]
+        return [b if type(b) is np.ndarray else b.data_ptr() if b.is_contiguous() else address(b) for b in buffers]
     except (AttributeError, RuntimeError):
         return [address(b) for b in buffers]
 

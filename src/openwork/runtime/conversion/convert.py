@@ -19,7 +19,7 @@ from ...format import build, coo
 from ...format.expression import interval
 from ...format.format import Format
 from ...ir.loop import Kernel
-from ...storage.buffers import address, itemsize, length, scalar_of, to_numpy
+from ...storage.buffers import itemsize, length, scalar_of, strided_address, to_numpy
 from ...storage.iso import alive
 from ...storage.storage import Storage
 from .. import trace
@@ -133,8 +133,8 @@ def _convert(storage: Storage, format: Format, *, share: bool) -> Storage:
 
 def describe(name: str, s: Storage, result: Storage) -> None:
     """Add a conversion to the record that `explain` reads."""
-    shared = {address(b) for b in s.buffers}
-    nbytes = sum(length(b) * itemsize(scalar_of(b)) for b in result.buffers if address(b) not in shared)
+    shared = {strided_address(b) for b in s.buffers}
+    nbytes = sum(length(b) * itemsize(scalar_of(b)) for b in result.buffers if strided_address(b) not in shared)
     facts = (("from", trace.shown(s.format)), ("to", trace.shown(result.format)), ("moves", f"{s.nse:,} elements"))
     trace.note(trace.Step(f"conversion of {name}", facts, nbytes))
 

@@ -22,7 +22,7 @@ import torch
 
 from ...errors import CompilerBug, UnsupportedError
 from ...masked.tensor import MaskedTensor, wrap
-from ...storage.buffers import address, scalar_of
+from ...storage.buffers import same_memory, scalar_of, strided_address
 from ...storage.invariants import check_layout
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
@@ -96,7 +96,7 @@ def _storage(text: str, fill: Any, shape: tuple[int, ...], held: str, buffers: S
     """A storage over buffers, whose structure is kept with the last of them: its prepared calls are found again."""
     *structure, values = buffers
     cached = structure[-1].__dict__.setdefault("_openwork_calls", {}) if structure else {}
-    key = (text, shape, values.dtype, *[(address(b), len(b)) for b in structure])
+    key = (text, shape, values.dtype, *[(strided_address(b), len(b)) for b in structure])
     first: Storage | None = cached.get(key)
     if first is None:
         each = iter(structure)
@@ -174,7 +174,7 @@ def _new(text: str, outputs: str, buffers: Sequence[torch.Tensor]) -> list[torch
     for place, leaf in zip(places, _leaves(result), strict=True):
         if place < 0:
             new[-1 - place] = leaf.to(decoded(lengths[-1 - place][0]))
-        elif address(leaf.detach()) != address(buffers[place].detach()) and not torch.equal(leaf, buffers[place]):
+        elif not same_memory(leaf, buffers[place]) and not torch.equal(leaf, buffers[place]):
             raise CompilerBug(f"a result of {text} has another structure than its operand\n  help: please report this")
     return [new[k] for k in range(len(lengths))]
 

@@ -18,7 +18,7 @@ from ...interop.constructors import asarray
 from ...interop.layouts import sparse_coo_tensor
 from ...masked.tensor import MaskedTensor
 from ...storage import sizes
-from ...storage.buffers import address, torch_dtype
+from ...storage.buffers import strided_address, torch_dtype
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from .call_text import Node, constant, decoded, format_of, parsed
@@ -126,7 +126,7 @@ class _Sampled:
 
     def __init__(self, name: str, given: Sequence[torch.Tensor], is_recorded: bool) -> None:
         self.name, self.given, self.is_recorded = name, given, is_recorded
-        self.addresses = {address(b.detach()): k for k, b in enumerate(given) if math.prod(b.shape)}
+        self.addresses = {strided_address(b.detach()): k for k, b in enumerate(given) if math.prod(b.shape)}
         self.lengths: list[Node] = []
         self.detached: list[int] = []
         self.symbols = 0
@@ -161,7 +161,7 @@ class _Sampled:
 
     def _known(self, b: torch.Tensor) -> int | None:
         """The place of the argument's buffer that this one is."""
-        known = self.addresses.get(address(b.detach())) if math.prod(b.shape) else None
+        known = self.addresses.get(strided_address(b.detach())) if math.prod(b.shape) else None
         same = known is not None and self.given[known].shape == b.shape and self.given[known].dtype == b.dtype
         return known if same else None
 
