@@ -39,7 +39,7 @@ LIMITS = {
     "compiler/simplify.py": {"_ROUNDS"},
     "compiler/selection.py": {"STACK"},
     "storage/buffers.py": {"PACKED, STRIDED"},
-    "storage/iso.py": {"SMALLEST", "CHUNK", "_MOST_ADDRESSES", "_MOST_MAPPINGS", "_FIXED"},
+    "storage/iso.py": {"CHUNK"},
 }  # fmt: skip
 """Numbers that nothing was tuned by: limits, codes, constants of mathematics and of file formats."""
 UNTUNED = {

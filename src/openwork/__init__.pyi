@@ -1871,10 +1871,11 @@ def iso(x: Any, value: Any = None, /, *, dtype: Any = None) -> Tensor:
 
     Returns
     -------
-    Tensor in the structure of `x`, over the same pos and crd. `values` is as long as that of `x`, over the same few
-    pages of memory again and again, and read-only over NumPy buffers. Every operation takes it; transposes, selections,
-    reshapes, conversions to formats without padding, functions of it and with a number (over NumPy buffers), pickles
-    and binsparse files are iso too; in-place forms, `clone()`, merges and joins give values of their own.
+    Tensor in the structure of `x`, over the same pos and crd. `values` is as long as that of `x`: over NumPy buffers a
+    read-only array of stride 0, over torch's, which can be written to, the values that the tensor has from then on.
+    Every operation takes it; transposes, selections, reshapes, conversions to formats without padding, functions of it
+    and with a number (over NumPy buffers), pickles and binsparse files are iso too; in-place forms, `clone()`, merges
+    and joins give values of their own.
 
     Guarantees: iso(x, v).nbytes is that of the indices and one value; equal to x.with_values(v) for a v of its dtype.
     Raises InvariantError where no value is given and the elements have several, UnsupportedError for recorded values.

@@ -24,7 +24,6 @@ from openwork.runtime import launch as launching
 from openwork.runtime import moves
 from openwork.runtime.conversion import assembly
 from openwork.runtime.conversion import conversion_kernels as recipe
-from openwork.runtime.conversion import copy_blocks as blocking
 from openwork.runtime.conversion import radix_sort as sorting
 from openwork.runtime.conversion.convert import convert, plan
 from openwork.storage import storage as storage_module
@@ -70,7 +69,7 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 kernels[key] = Interpreted(build(), arrays)
             return kernels[key]
 
-    for module in (launching, assembly, blocking, sorting, storage_module):
+    for module in (launching, assembly, recipe, sorting, storage_module):
         monkeypatch.setattr(module, "address", address)
     monkeypatch.setattr(recipe, "cache", Cache)
     monkeypatch.setattr(recipe, "_KERNELS", PlanCache("of a test"))

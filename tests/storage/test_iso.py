@@ -1,18 +1,21 @@
 """Tensors whose stored elements are one value that takes no memory for each: what keeps it, what gives them their own."""
 
 import copy
-import gc
 import pickle
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import openwork as ow
-from openwork.errors import DTypeError, ExportError, FormatError, InvariantError, UnsupportedError
+from openwork.codegen import cache
+from openwork.errors import CompilerBug, DTypeError, ExportError, FormatError, InvariantError, UnsupportedError
 from openwork.faults import injected, nth
+from openwork.runtime.launch import OneLaunch
+from openwork.runtime.program import memory_of
 from openwork.storage import iso
-from openwork.storage.buffers import torch_dtype
+from openwork.storage.buffers import numpy_dtype, torch_dtype
 
 ENCODING = "#sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j : compressed), explicitVal = %s }>"
 rng = np.random.default_rng(7)
@@ -75,43 +78,42 @@ def test_in_place_forms_give_values_of_their_own() -> None:
         ow.iso(ow.asarray(D, format="csr"), 1).values.flags.writeable = True
 
 
-def test_memory_is_that_of_a_few_pages_and_given_back() -> None:
-    like, n = np.zeros(1), 3_000_000
-    values = iso.repeated(0.5, "f64", n, like)
+def test_memory_is_that_of_one_element() -> None:
+    n = 3_000_000
+    values = iso.repeated(np.array([0.5]), n)
     assert values.sum() == n / 2
     assert iso.is_iso(values[5:9][1:])
-    assert iso.repeated(0.5, "f64", 10, like).ctypes.data == values.ctypes.data  # a view of the longest
-    with open("/proc/self/smaps") as file:
-        sizes, mapped = [], False
-        for line in file:
-            mapped = "openwork-iso" in line if "-" in line.split()[0] else mapped
-            sizes += [int(line.split()[1])] if mapped and line.startswith("Pss:") else []
-    assert sizes
-    assert sum(sizes) < 2000
-    del values
-    gc.collect()
-    assert not [key for key in iso._longest if key[0] == "f64" and key[1] == np.float64(0.5).tobytes()]
+    assert not iso.is_iso(values[5:5])
+    like = ow.iso(ow.asarray(D, format="csr"), 0.5)
+    tracemalloc.start()
+    many = [like.with_values(k).iso() for k in range(2000)]
+    longest = iso.repeated(values, 1 << 40)
+    assert tracemalloc.get_traced_memory()[0] < 16_000_000
+    tracemalloc.stop()
+    assert longest[-1] == 0.5
+    assert all(t.is_iso and t.values[-1] == k for k, t in enumerate(many))
     with pytest.raises(MemoryError):
-        iso.repeated(0.5, "f64", 1 << 60, like)
+        iso.repeated(values, 1 << 60)
     with injected(nth("allocate", 1)), pytest.raises(MemoryError):
-        iso.repeated(0.5, "f64", 10, like)
+        iso.repeated(values, 10)
 
 
-def test_every_type_has_such_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_type_has_such_values() -> None:
     torch = pytest.importorskip("torch")
     for scalar in ("bool", "i8", "u16", "i64", "f16", "f32", "c64", "c128"):
-        x = iso.repeated(1, scalar, 20_001, np.zeros(1))
+        x = iso.repeated(np.ones(1, numpy_dtype(scalar)), 20_001)
         assert len(x) == 20_001
         assert bool((x == 1).all())
-    x = iso.repeated(1, "f32", 20_001, torch.zeros(1))
+        assert iso.is_iso(x)
+    x = iso.repeated(torch.ones(1), 20_001)
     assert x.dtype == torch_dtype("f32")
     assert float(x.sum()) == 20_001
     assert iso.is_iso(x)
-    monkeypatch.setattr(iso, "_libc", lambda: None)  # a system without mappings: ordinary arrays
     for like in (np.zeros(1), torch.zeros(1)):
-        y = iso.repeated(3.25, "f64", 5, like)
+        y = iso.contiguous(iso.repeated(like + 3.25, 5))
         assert y.tolist() == [3.25] * 5
         assert not iso.is_iso(y)
+        assert iso.contiguous(y) is y
 
 
 def test_torch_values_that_are_written_to_become_their_own() -> None:
@@ -148,24 +150,27 @@ def test_torch_values_that_are_written_to_become_their_own() -> None:
 
 @pytest.mark.filterwarnings("ignore:The given NumPy array is not writ")
 def test_torch_writes_to_read_only_arrays_and_no_tensor_sees_it() -> None:
-    """torch heeds no flag of NumPy's: pages that cannot be written to would end the process."""
+    """torch heeds no flag of NumPy's."""
     torch = pytest.importorskip("torch")
     A = ow.iso(ow.asarray(D, format="csr"), 1.5)
     B, dense = A.T, ow.iso(ow.asarray(D), 1.5)
     doors = (
-        A.values, A.block_values, A.to_scipy().data, A.asformat("coo").to_scipy().data, np.asarray(dense), dense.to_numpy(),
-        dense.to_dense(), ow.iso(ow.asarray(D, format="bsr(2, 3)"), 1.5).block_values,
+        A.values, A.block_values, np.asarray(dense), dense.to_numpy(), dense.to_dense(),
+        ow.iso(ow.asarray(D, format="bsr(2, 3)"), 1.5).block_values,
     )  # fmt: skip
-    for array in doors:
+    own = A.to_scipy().data, A.asformat("coo").to_scipy().data
+    for array in (*doors, *own):
         for taken in (torch.from_numpy, torch.from_dlpack, torch.as_tensor):
-            taken(array).flatten()[0] = 7
+            taken(array)[(0,) * array.ndim] = 7
     for array in doors:
         assert not array.flags.writeable
         assert array.flat[0] == 7
         with pytest.raises(ValueError, match="WRITEABLE"):
             array.flags.writeable = True
-    assert not A.with_values(doors[0]).is_iso
-    assert A.with_values(A.values).is_iso
+    for array in own:
+        assert array.flags.carray
+        assert array.tolist() == [7, *[1.5] * (len(array) - 1)]
+    assert A.with_values(A.values).sum() == A.sum()
     for t in (A, B, dense, ow.iso(A, 1.5)):
         assert t.is_iso
         assert (t.values == 1.5).all()
@@ -241,45 +246,39 @@ def test_binsparse_files_keep_one_value(tmp_path) -> None:
         assert np.array_equal(B.to_numpy(), A.to_numpy())
 
 
-def test_pages_are_given_back_after_their_last_reference() -> None:
-    """Another thread that takes the pages of a number while they die gets new ones, never addresses without pages."""
+def test_threads_have_values_of_their_own() -> None:
     errors: list[BaseException] = []
+    like = ow.asarray(D, format="csr")
 
-    def work() -> None:
+    def work(first: int) -> None:
         try:
-            for k in range(150):
-                assert (iso.repeated(k % 3 + 0.25, "f64", 5, np.zeros(1)) == k % 3 + 0.25).all()
+            for k in range(first, first + 50):
+                A = ow.iso(like, k + 0.25)
+                assert A.sum() == (k + 0.25) * A.nse
+                assert (A.with_values(k + 0.25) @ E == A @ E).all()
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work, args=(100 * k,)) for k in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not errors
-    pages = iso.repeated(0.375, "f64", 5, np.zeros(1)).base
-    while isinstance(pages, np.ndarray):
-        pages = pages.base
-    assert not hasattr(type(pages), "__del__")  # it would run while weak references still hold the pages
-    address = pages.address
-    assert address in iso.alive
-    del pages
-    gc.collect()
-    assert address not in iso.alive
 
 
-def test_mappings_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = iso._mappings.count
-    monkeypatch.setattr(iso, "_MOST_MAPPINGS", before + 3)
-    arrays = [iso.repeated(0.5 + k, "f64", 5, np.zeros(1)) for k in range(1000, 1005)]
-    assert [iso.is_iso(x) for x in arrays] == [True] * 3 + [False] * 2
-    assert [x[4] for x in arrays] == [1000.5, 1001.5, 1002.5, 1003.5, 1004.5]
-    assert iso._mappings.count == before + 3
-    del arrays
-    gc.collect()
-    assert iso._mappings.count == before
-    assert iso.is_iso(iso.repeated(1003.5, "f64", 5, np.zeros(1)))
+def test_no_kernel_of_several_values_takes_one() -> None:
+    """A kernel that is not compiled for one value would read behind it: it is refused, whichever way it is launched."""
+    torch = pytest.importorskip("torch")
+    for one in (np.ones(1), torch.ones(1)):
+        x = iso.repeated(one, 5)
+        kernel = cache.of_text("def f(x: f64[const], y: f64[mut]):\n    y[0] = x[4]\n")
+        with pytest.raises(ValueError, match="not contiguous"):
+            kernel.pack([x, np.ones(1)])
+        with pytest.raises(ValueError, match="not contiguous"):
+            OneLaunch(kernel, {}, ("x", "y"))([*memory_of([x]), np.ones(1)])
+        with pytest.raises(CompilerBug, match="several"):
+            iso.element(iso.contiguous(x))
 
 
 def test_zeros_of_both_signs_are_two_values() -> None:
@@ -290,8 +289,10 @@ def test_zeros_of_both_signs_are_two_values() -> None:
     B = ow.iso(ow.asarray(D, format="csr", like="torch"), 0.0)
     B.values[1] = -0.0
     assert not B.is_iso
+    with pytest.raises(InvariantError, match=r"got: -0.0 at position 1"):
+        ow.iso(B)
     for scalar in ("bool", "bf16", "c128", "i8"):
-        assert iso.is_iso(iso.repeated(1, scalar, 3, torch.zeros(1)))
+        assert iso.is_iso(iso.repeated(torch.ones(1, dtype=torch_dtype(scalar)), 3))
 
 
 def test_a_consumer_of_dlpack_may_write() -> None:
@@ -304,51 +305,26 @@ def test_a_consumer_of_dlpack_may_write() -> None:
         A.__dlpack__(copy=False)
 
 
-@pytest.mark.parametrize("fault", ["no library", "no file", "no addresses", "another address"])
-def test_without_pages_that_are_shared_there_are_ordinary_arrays(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    like = np.zeros(1)
-    owner = iso.repeated(77.5, "f64", 9, like)
-    assert iso.is_iso(owner)
-    unmapped: list[tuple[int, int]] = []
-    libc = iso._libc()
-
-    class Libc:
-        """The C library, in part."""
-
-        def __init__(self) -> None:
-            self.mmap = self._mmap
-            self.munmap = lambda at, size: (unmapped.append((at, size)), libc.munmap(at, size))
-            self.calls = 0
-
-        def _mmap(self, *args: object) -> int | None:
-            self.calls += 1
-            if fault == "no addresses":
-                return iso._FAILED
-            return libc.mmap(*args) if self.calls == 1 else 4096
-
-    if fault == "no library":
-        monkeypatch.setattr(iso.os, "name", "other")
-        assert iso._libc() is None
-        monkeypatch.undo()
-        monkeypatch.setattr(iso, "_libc", lambda: None)
-    elif fault == "no file":
-        monkeypatch.setattr(iso, "_memory_file", lambda: (_ for _ in ()).throw(OSError("no files left")))
-    else:
-        monkeypatch.setattr(iso, "_libc", Libc)
-    before = iso._mappings.count
-    x = iso.repeated(1234.25, "f64", 7, like)
-    assert not iso.is_iso(x)
-    assert x.tolist() == [1234.25] * 7
-    copy = iso.lent(owner)
-    assert not iso.is_iso(copy)
-    assert not copy.flags.writeable
-    assert copy.tolist() == [77.5] * 9
-    assert iso._mappings.count == before, "what could not be mapped is not counted"
-    assert len(unmapped) == 2 * (fault == "another address")
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("format", ["ell(9)", "coo", "csr", "bsr(2, 3)", "dia", "dcsr"])
+def test_padding_is_the_fill_value(format: str, library: str) -> None:
+    A = ow.asarray(D, format=format, like=None if library == "numpy" else "torch")
+    one, many = ow.iso(A, 2.5), A.with_values(2.5)
+    for target in ("ell(9)", "bsr(2, 2)", "dia", "bitmap", "dense", "csc", "coo"):
+        for select in (lambda t: t, lambda t: t[1:6, ::2], lambda t: t[[5, 0, 3]], lambda t: t[:, [7, 1]]):
+            x, y = (select(t).asformat(target) for t in (one, many))
+            assert np.array_equal(x.to_numpy(), y.to_numpy()), (target, x)
+            assert x.nse == y.nse
 
 
-def test_pages_of_a_file_where_the_system_has_none_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(iso.os, "memfd_create", raising=False)
-    x = iso.repeated(4321.5, "f64", 100_000, np.zeros(1))
-    assert iso.is_iso(x)
-    assert (x == 4321.5).all()
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_elements_that_are_set_are_alone(library: str) -> None:
+    for format in ("csr", "coo", "bsr(2, 3)", "dense"):
+        A = ow.iso(ow.asarray(D, format=format, like=None if library == "numpy" else "torch"), 1)
+        B, want = copy.copy(A), A.to_numpy().copy()
+        i, j = np.argwhere(D)[1].tolist()
+        A[i, j] = want[i, j] = 9
+        assert not A.is_iso
+        assert np.array_equal(A.to_numpy(), want)
+        assert B.is_iso
+        assert set(np.unique(B.to_numpy())) <= {0, 1}

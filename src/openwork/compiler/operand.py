@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ..classes import frozen
 from ..errors import CompilerBug
 from ..format.format import Format
+from ..ir.loop import Kernel
+from ..ir.rewrite import with_one_element
 
-__all__ = ["Operand", "ParamRef", "parse_ref"]
+__all__ = ["Operand", "ParamRef", "parse_ref", "reading_one"]
 
 
 @frozen
@@ -20,7 +22,8 @@ class Operand:
     format is None for a strided array: element (i, j) lies at i * stride0 + j * stride1, and the stride of
     dimension `unit` is known to be one; a scalar has rank 0 and unit 0.
 
-    `ragged` says that some level coordinates fall outside the shape.
+    `ragged` says that some level coordinates fall outside the shape, `iso` that all values are the first one, which is
+    all that the kernel is given of them.
     """
 
     scalar: str
@@ -30,11 +33,18 @@ class Operand:
     crd: tuple[str | None, ...] = ()
     ragged: bool = False
     unit: int | None = None
+    iso: bool = False
 
     def __repr__(self) -> str:
         """The fields, the format by its identity: an operand's text is part of the keys of its kernels."""
         layout = None if self.format is None else self.format.identity
-        return f"Operand({self.scalar}, {self.ndim}, {layout}, {self.pos}, {self.crd}, {self.ragged}, {self.unit})"
+        kind = f"{self.scalar}{' iso' * self.iso}"
+        return f"Operand({kind}, {self.ndim}, {layout}, {self.pos}, {self.crd}, {self.ragged}, {self.unit})"
+
+
+def reading_one(kernel: Kernel, operands: Mapping[str, Operand]) -> Kernel:
+    """A kernel over these operands, by name, reading of the values of those that are iso the first, once."""
+    return with_one_element(kernel, {ParamRef("vals", name).name for name, o in operands.items() if o.iso})
 
 
 class ParamRef(NamedTuple):

@@ -30,13 +30,17 @@ FEW = tuning.SPGEMM_WINDOW_PRODUCTS
 
 @frozen
 class ProductTypes:
-    """The scalar types of the buffers: pos, crd and values of A and B, pos and crd of the result and of the mask."""
+    """The scalar types of the buffers: pos, crd and values of A and B, pos and crd of the result and of the mask.
+
+    iso : whether all values of A, and of B, are one, which is all that the kernel is given
+    """
 
     a: tuple[str, str, str]
     b: tuple[str, str, str]
     out: tuple[str, str]
     result: str
     mask: tuple[str, str] = ("i32", "i32")
+    iso: tuple[bool, bool] = (False, False)
 
     def substitutions(self) -> dict[str, str]:
         """For the kernels' texts."""

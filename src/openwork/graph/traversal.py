@@ -115,7 +115,7 @@ def _weights(g: Adjacency) -> Array:
     values = np.asarray(g.tensor.values)
     if values.dtype.kind == "c":
         raise DTypeError("shortest_paths: complex weights have no order\n  help: ow.abs(A)")
-    return values.astype(np.float64, copy=False)
+    return np.ascontiguousarray(values, np.float64)
 
 
 def components(A: Any, *, connection: str = "weak") -> tuple[int, Any]:

@@ -20,6 +20,7 @@ from ..format.format import Format
 from ..provided import provides
 from ..runtime.check import check
 from ..storage import buffers
+from ..storage.iso import contiguous
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
 from .buffer_policy import BufferPolicy, to_strictest_format
@@ -118,7 +119,7 @@ def to_arrow(t: Tensor) -> Any:
     if t.format not in (parse("csr"), parse("csc")) and order is None:
         t = t.asformat("coo")
     s = t._storage
-    values = buffers.to_numpy(s.values, detach=True)
+    values = contiguous(buffers.to_numpy(s.values, detach=True))
     pos, crd = ([None if b is None else buffers.to_numpy(b, detach=True) for b in side] for side in (s.pos, s.crd))
     shape = tuple(int(n) for n in t.shape)
     if t.format == parse("csr"):

@@ -21,6 +21,7 @@ from ..provided import provides
 from ..runtime.check import check
 from ..storage import buffers
 from ..storage.buffers import Array
+from ..storage.iso import contiguous
 from ..storage.scalars import python_scalar
 from ..storage.storage import Storage
 from ..tensor.tensor import Tensor
@@ -113,7 +114,7 @@ def _arrays(s: Storage, levels: Levels) -> dict[str, Array]:
                 assert crd is not None
                 arrays[f"indices_{at}"] = crd
         k += rank
-    arrays["values"] = s.values
+    arrays["values"] = contiguous(s.values)
     if s.fill_value != 0:
         arrays["fill_value"] = np.array([s.fill_value], buffers.numpy_dtype(s.scalar))
     return arrays

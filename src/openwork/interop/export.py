@@ -20,7 +20,7 @@ from ..runtime.layouts import Layout, layout_of
 from ..runtime.promote import HALF
 from ..storage import buffers
 from ..storage.buffers import Array
-from ..storage.iso import lent
+from ..storage.iso import contiguous, lent
 from ..storage.recorded import of_recording
 from ..storage.storage import Storage
 from ..storage.watch import is_kept, memory_of
@@ -95,8 +95,8 @@ def written(t: Tensor, out: Array) -> Array:
 
 
 def _viewed(s: Storage) -> Array:
-    """The values, for views of them that users get."""
-    return of_recording(s.values) if buffers.is_torch(s.values) else lent(s.values)
+    """The values, for views of them that users get; a copy of torch's that are one, which can be written to."""
+    return of_recording(contiguous(s.values)) if buffers.is_torch(s.values) else lent(s.values)
 
 
 def _dense_view(s: Storage) -> Array | None:
@@ -266,7 +266,7 @@ def _scipy_format(t: Tensor, kind: str) -> Any:
 
 
 def _host(x: Array | None) -> np.ndarray[Any, Any]:
-    out: np.ndarray[Any, Any] = lent(buffers.to_numpy(x, detach=True))
+    out: np.ndarray[Any, Any] = contiguous(buffers.to_numpy(x, detach=True))
     return out
 
 

@@ -6,7 +6,7 @@ expression; a statement becomes a sequence of statements, possibly empty. Unchan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import is_
 
@@ -38,7 +38,8 @@ from .loop import (
     While,
     map_expr,
 )
-from .types import I64
+from .ops import cast, const, load
+from .types import I64, Type
 
 __all__ = [
     "Body",
@@ -56,6 +57,7 @@ __all__ = [
     "substitute",
     "walk",
     "walk_body",
+    "with_one_element",
 ]
 
 Body = tuple[Stmt, ...]
@@ -120,6 +122,22 @@ def rewrite_kernel(kernel: Kernel, change: Callable[[Body], Body]) -> Kernel:
     """The kernel with its body changed; itself where that is equal."""
     body = change(kernel.body)
     return kernel if body == kernel.body else replace(kernel, body=body)
+
+
+def with_one_element(kernel: Kernel, buffers: Collection[str]) -> Kernel:
+    """The kernel reading element 0 of these buffers, once, wherever it reads an element of them."""
+    read = {p.name: Var(f"{p.name}_0", Type(p.scalar)) for p in kernel.params if p.name in buffers}
+    if not read:
+        return kernel
+
+    def first(e: Expr) -> Expr | None:
+        return cast(read[e.buffer], e.type) if isinstance(e, Load) and e.buffer in read else None
+
+    def unneeded(s: Stmt) -> Body | None:
+        return () if isinstance(s, Prefetch) and s.buffer in read else None
+
+    reads = [Let(x.name, load(buffer, x.type.scalar, const(0))) for buffer, x in read.items()]
+    return replace(kernel, body=(*reads, *walk_body(kernel.body, first, unneeded)))
 
 
 def map_stmt(stmt: Stmt, visit: Callable[[Expr], Expr], descend: Callable[[Body], Body]) -> Stmt:

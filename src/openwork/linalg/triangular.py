@@ -125,7 +125,7 @@ def _substitute(
     start = time.perf_counter()
     if levels is None:
         _substitute_rows(t, kind, x, scalar, lower, unit)
-    elif not substitute(levels, to_numpy(t.values), x, scalar, lower, unit):
+    elif not substitute(levels, np.ascontiguousarray(to_numpy(t.values)), x, scalar, lower, unit):
         return _substitute_rows(t, kind, np.array(right, numpy_dtype(scalar), order="C"), scalar, lower, unit)
     if known_trial is not None:
         known_trial.record_time(time.perf_counter() - start)
@@ -137,7 +137,7 @@ def _substitute_rows(
 ) -> np.ndarray[Any, Any]:
     """Substitution in place in the order of the rows."""
     n, m = x.shape
-    pos, crd, values = (to_numpy(x) for x in (t.pos(1), t.crd(1), t.values))
+    pos, crd, values = (np.ascontiguousarray(to_numpy(x)) for x in (t.pos(1), t.crd(1), t.values))
     text, args = of_triangle(_TEXTS[kind], lower, unit), [pos, crd, values, x, n, m]
     work = len(crd) * m
     if x.size and (status := run(text, work, args, m == 1, status=True, P=pos, C=crd, S=values, T=scalar)):

@@ -23,6 +23,7 @@ from ..format.format import Format, Level
 from ..runtime.conversion.assembly import full
 from ..runtime.conversion.remap import on_host
 from ..storage.buffers import as_array, flat, is_torch, length, scalar_of, to_numpy
+from ..storage.iso import contiguous
 from ..storage.recorded import bare, outside
 from ..storage.storage import Storage
 from ..tensor.dtypes import isdtype
@@ -142,6 +143,7 @@ class Rows:
         pos, crd = (nothing if x is None else x for x in (self.pos, self.crd))
         long = self._longest() >= 1 << 32
         kernel = _kernel(kind, scalar, scalar_of(pos), scalar_of(crd), dense, self.missing, long)
+        values = contiguous(values)
         words = kernel.pack([pos, crd, values, values, fill, fill, *arguments])
         pool.parallel(kernel, words, self._bounds(tuning.SELECTION_PARTS * pool.get_num_threads()), length(values))
 

@@ -11,7 +11,6 @@ from ..compiler.single.row_sums import extreme_kernel, total_kernel
 from ..ir.types import COMPLEX
 from ..storage.buffers import (
     Array,
-    address,
     as_array,
     cast,
     device_of,
@@ -54,7 +53,7 @@ def _total(values: Array, scalar: str, bits: Array | None) -> Array:
     source, count, wide = scalar_of(values), length(values), compute_scalar(scalar)
     rows = -(-count // ROW)
     sums = empty(rows, wide, values)
-    words = {"row": ROW, "count": count, "values": address(values), "sums": address(sums)}
+    words = {"row": ROW, "count": count, "values": values, "sums": sums}
     ranges = of_numbers(rows, count) or Ranges((0, rows))
     call(f"total {source} {wide}", lambda: total_kernel(source, wide), words, ranges)
     return cast(_library_sum(sums, wide), scalar)
@@ -68,8 +67,8 @@ def total_and_count(values: Array, scalar: str, bits: Array) -> tuple[Array, int
     wide = compute_scalar(scalar)
     rows = -(-count // ROW)
     sums, counts = empty(rows, wide, values), np.empty(rows, np.int64)
-    words = {"row": ROW, "count": count, "values": address(values), "bits": address(bits)}
-    words |= {"sums": address(sums), "counts": address(counts)}
+    words = {"row": ROW, "count": count, "values": values, "bits": bits}
+    words |= {"sums": sums, "counts": counts}
     ranges = of_numbers(rows, count) or Ranges((0, rows))
     call(f"total of bits {source} {wide}", lambda: total_kernel(source, wide, True), words, ranges)
     return cast(_library_sum(sums, wide), scalar), int(counts.sum())
@@ -90,8 +89,8 @@ def extreme(op: str, values: Array, bits: Array, start: Any) -> Array:
     first = full(1, source, start, values)
     rows = -(-count // ROW)
     extremes = empty(rows, source, values)
-    words = {"row": ROW, "count": count, "values": address(values), "bits": address(bits)}
-    words |= {"start": address(first), "found": address(extremes)}
+    words = {"row": ROW, "count": count, "values": values, "bits": bits}
+    words |= {"start": first, "found": extremes}
     if rows:
         ranges = of_numbers(rows, count) or Ranges((0, rows))
         call(f"{op} of bits {source}", lambda: extreme_kernel(op, source), words, ranges)

@@ -16,6 +16,7 @@ from ..compiler.operand import ParamRef
 from ..errors import CompilerBug
 from ..format.level import Iterate
 from ..storage.buffers import address, length, to_numpy
+from ..storage.iso import element
 from ..storage.storage import Storage
 from .packed_coordinates import packed_coordinates
 from .strided import Strided
@@ -85,7 +86,7 @@ def storage_argument(ref: ParamRef, s: Storage) -> int:
         case "packed":
             return address(packed_coordinates(s))
         case "vals":
-            return address(s.values)
+            return address(element(s.values) if s.is_iso else s.values)
         case "size" | "lower":
             lo, hi = s.structure.intervals[ref.level]
             return lo if ref.kind == "lower" else hi - lo

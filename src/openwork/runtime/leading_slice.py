@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
@@ -23,12 +23,13 @@ from ..format.cached import cached
 from ..format.expression import Add, Dim, Div, Mod, Sub, dimensions, rename
 from ..format.format import Format, Level
 from ..format.level import LevelFormat
+from ..ir.loop import Kernel
 from ..storage.buffers import Array, address, as_array, empty, length, numpy_dtype, scalar_of, to_numpy, zeros
 from ..storage.recorded import of_recording
 from ..storage.specified import Ints
 from ..storage.storage import Storage
 from . import trace
-from .conversion.conversion_kernels import Prepared, Words, call, prepared
+from .conversion.conversion_kernels import Words, call, of_arrays, prepared
 from .conversion.ranges import Ranges
 from .launch import OneLaunch
 from .program import memory_of
@@ -270,9 +271,9 @@ def is_rows(format: Format) -> bool:
     return len(kinds) > 1 and kinds[1].is_compressed and all(kind.is_dense for kind in (kinds[0], *kinds[2:]))
 
 
-def _copy_kernel(pos: str, crd: str, scalar: str) -> Prepared:
-    """The kernel that copies children of parents."""
-    return prepared(f"take ranges {pos} {crd} {scalar}", lambda: ranges_kernel(pos, crd, scalar))
+def _copy_kernel(pos: str, crd: str, scalar: str) -> tuple[str, Callable[[], Kernel]]:
+    """The key of the kernel that copies children of parents, and what builds it."""
+    return f"take ranges {pos} {crd} {scalar}", lambda: ranges_kernel(pos, crd, scalar)
 
 
 class RowGather:
@@ -289,7 +290,7 @@ class RowGather:
         self.edges = OneLaunch(edges, {"extent": s.shape[0]}, ("rows", "count", "pos", "ends", "b_pos"))
         self.block = math.prod(hi - lo for lo, hi in s.format.level_intervals(s.shape)[2:])
         given = ("rows", "ends", "pos", "crd", "vals", "b_crd", "b_vals")
-        self.copy = OneLaunch(_copy_kernel(pos, crd, s.scalar)[0], {"block": self.block}, given)
+        self.copy = OneLaunch(prepared(*_copy_kernel(pos, crd, s.scalar))[0], {"block": self.block}, given)
         self.pos, self.crd = numpy_dtype(pos), numpy_dtype(crd)
         self.is_torch = s.library == "torch"
         self.values = numpy_dtype(s.scalar) if self.is_torch else s.values.dtype
@@ -339,9 +340,9 @@ def take_outer(s: Storage, rows: Ints) -> Storage | None:
         block *= hi - lo
     index = scalar_of(s.crd[1])
     crd, values = empty(total, index, s.like), empty(total * block, s.scalar, s.like)
-    arguments: Words = {"rows": address(rows), "block": block, "pos": address(s.pos[1]), "ends": address(ends)}
-    arguments |= {"crd": address(s.crd[1]), "vals": address(s.values), "b_crd": address(crd), "b_vals": address(values)}
-    executable, pick, _ = _copy_kernel(scalar, index, s.scalar)
+    arguments: dict[str, Any] = {"rows": address(rows), "block": block, "pos": address(s.pos[1]), "ends": address(ends)}
+    arguments |= {"crd": address(s.crd[1]), "vals": s.values, "b_crd": address(crd), "b_vals": address(values)}
+    (executable, pick, _), arguments = of_arrays(*_copy_kernel(scalar, index, s.scalar), arguments)
     threads = pool.get_num_threads() if total * block >= PARALLEL_NSE else 1
     if threads > 1:
         pool.parallel(executable, pick(arguments), _even_cuts(ends, threads), total * block)

@@ -32,7 +32,7 @@ from ..compiler.remap import Remap
 from ..format.expression import Dim
 from ..format.format import Format
 from ..storage.buffers import PLAIN_TENSORS, numpy_dtype
-from ..storage.iso import alive
+from ..storage.iso import is_iso
 from ..storage.recorded import is_plain
 from ..storage.storage import LARGEST, Storage
 from ..storage.structure import Structure
@@ -92,12 +92,12 @@ def moved(
     dense ones unless the map tests their elements,
     and under `explain`, which tells of stages.
     """
-    if trace.steps or (alive and any(s.is_iso for s in storages)):
+    if trace.steps:
         return None
     key: list[Hashable] = [statement]
     for s in storages:
         values = s.values
-        if values.shape[0] > LITTLE or (type(values) is not np.ndarray and not is_untracked(values)):
+        if values.shape[0] > LITTLE or (type(values) is not np.ndarray and not is_untracked(values)) or is_iso(values):
             return None
         key += (s._signature or s.signature, s.shape)
     found = _shaped.get(tuple(key))

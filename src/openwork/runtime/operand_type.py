@@ -11,6 +11,7 @@ from ..classes import frozen
 from ..codegen.plan_cache import PlanCache
 from ..compiler.operand import Operand
 from ..storage.buffers import scalar_of, to_numpy
+from ..storage.iso import ONE_PLACE
 from ..storage.storage import Storage
 from .packed_coordinates import packs
 
@@ -57,15 +58,17 @@ def operand_of(s: Storage) -> Operand:
     operand = _operands.get(s.signature)
     if operand is None:
         pos, crd = (tuple(None if b is None else scalar_of(b) for b in buffers) for buffers in (s.pos, s.crd))
-        operand = Operand(s.scalar, len(s.shape), s.format, pos, crd, s.format.ragged(s.shape))
+        operand = Operand(s.scalar, len(s.shape), s.format, pos, crd, s.format.ragged(s.shape), iso=s.is_iso)
         _operands.keep(s.signature, operand)
     return operand
 
 
 def operand_type(s: Storage) -> OperandType:
     """The type of a storage as an operand, kept with its structure."""
-    structure = s._structure or s.structure
-    dtype = s.values.dtype
+    structure, values = s._structure or s.structure, s.values
+    dtype = values.dtype
+    if (values.strides if type(values) is np.ndarray else values.stride()) == ONE_PLACE:
+        dtype = (dtype,)
     known: OperandType | None = structure.types.get(dtype)
     if known is None:
         fibres, packed = _fibres(s), s.format.is_structured and packs(s)

@@ -18,7 +18,7 @@ from ..codegen import cache, target
 from ..codegen.executable import Executable
 from ..codegen.plan_cache import PlanCache
 from ..codegen.target import permutes
-from ..compiler.operand import Operand, ParamRef, parse_ref
+from ..compiler.operand import Operand, ParamRef, parse_ref, reading_one
 from ..compiler.schedule import MAX_CONSTANT, Facts, Schedule, schedule, without_gathers
 from ..compiler.simplify import simplify
 from ..compiler.single.factors import identity
@@ -215,6 +215,7 @@ class Plan:
     recipe : the same, sorted by what a launch does with them
     start : what the result holds before, where the kernel does not write all of it
     suits_all : whether no word of a launch follows from a structure
+    is_iso : whether the kernel reads one value of the sparse operand
     """
 
     stmt: Assignment
@@ -228,6 +229,7 @@ class Plan:
     vector: str | None
     start: Any
     suits_all: bool
+    is_iso: bool
 
     @property
     def writes_all(self) -> bool:
@@ -309,7 +311,7 @@ def types_of(
         ndim = len(view.shape)
         operands[name] = Operand(view.scalar, ndim, unit=unit if ndim else 0)
     if output.shared:
-        operands[form.target] = replace(sparse, scalar=output.scalar)
+        operands[form.target] = replace(sparse, scalar=output.scalar, iso=False)
     else:
         ndim = len(form.out)
         operands[form.target] = Operand(output.scalar, ndim, unit=output.unit if ndim else 0)
@@ -332,7 +334,10 @@ def _new_plan(
     start = identity(stmt.reduction, layout.output.scalar).value
     suits_all = not any(ref.kind in OF_STRUCTURE for ref in refs)
     recipe = _recipe(form, refs)
-    return Plan(stmt, form, operands, layout.output, decided, executable, refs, recipe, layout.vector, start, suits_all)
+    return Plan(
+        stmt, form, operands, layout.output, decided, executable, refs, recipe, layout.vector, start, suits_all,
+        of_driver.operand.iso,
+    )  # fmt: skip
 
 
 OF_STRUCTURE = frozenset({"packed", "last", "slice"})
@@ -344,7 +349,7 @@ def lower(
 ) -> Kernel:  # fmt: skip
     """The simplified loop IR of a statement, by its schedule."""
     decided = decided if target.gathers() else without_gathers(decided, facts)
-    return simplify(lower_single_operand(stmt, dict(operands), decided, compute))
+    return simplify(reading_one(lower_single_operand(stmt, dict(operands), decided, compute), operands))
 
 
 @define

@@ -19,6 +19,7 @@ from ..codegen import pool
 from ..codegen.launcher import launcher, record
 from ..format.level import Iterate
 from ..storage.buffers import PLAIN_TENSORS, Array, address, is_contiguous, is_torch, itemsize, length, strided_address
+from ..storage.iso import element
 from ..storage.memory import LARGE
 from ..storage.storage import Storage
 from . import trace
@@ -145,7 +146,7 @@ class ShapedPlan:
         memory: list[Any] = []
         for kind, level in self.plan.recipe.buffers:
             memory.append((storage.pos if kind == "pos" else storage.crd)[level])
-        memory.append(storage.values)
+        memory.append(element(storage.values) if self.plan.is_iso else storage.values)
         packed = len(memory)
         for view in views:
             memory.append(view.owner)
@@ -271,6 +272,7 @@ class Program:
             views = laid_out(views, shaped.packed)
         if self.aligned is not None:
             views = [on_lines(v) if on_line else v for v, on_line in zip(views, self.aligned, strict=True)]
+        values = element(values) if shaped.plan.is_iso else values
         executable = shaped.plan.executable
         if self.record is not None and self.range is not None:
             packed, strided = (*self.fixed, values), (*map(_OWNER, views), out)

@@ -13,6 +13,7 @@ import numpy as np
 from .. import tuning
 from ..codegen import cache, pool
 from ..storage.buffers import Array, address, host_values, is_unrecorded, scalar_of
+from ..storage.iso import is_iso
 from ..storage.recorded import bare
 
 __all__ = ["FEW", "FINITE", "bounded", "vdot"]
@@ -39,7 +40,8 @@ def squares(lo: i64, hi: i64, x: T[const], n: i64, parts: i64, out: f64[mut]):  
 def bounded(values: Array, limit: float) -> bool:
     """Whether no value is NaN or larger than `limit` in size.
 
-    values: one-dimensional and contiguous; no number is small enough for a limit of 0, which stands for no limit known.
+    values: one-dimensional, contiguous or iso; no number is small enough for a limit of 0, which stands for no limit
+        known.
     Cost: O(n), as fast as memory is read.
     """
     if limit <= 0:
@@ -48,6 +50,7 @@ def bounded(values: Array, limit: float) -> bool:
     if type(values) is not np.ndarray:
         plain = is_unrecorded(values) and scalar_of(values) != "bf16"
         x = values.numpy() if plain else host_values(bare(values, all_of_batch=True))
+    x = x[:1] if is_iso(x) else x
     is_short = x.dtype is _F64 and len(x) <= FEW
     if is_short and math.sqrt(vdot(x, x)) <= limit:  # `dot` would warn of overflow
         return True

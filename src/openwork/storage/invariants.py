@@ -24,6 +24,7 @@ from ..errors import DTypeError, InvariantError
 from ..format.level import LevelFormat
 from . import buffers, sizes
 from .buffers import Array
+from .iso import is_iso
 from .storage import Storage
 
 __all__ = ["ElementTypeError", "check_layout", "violation", "violation_text"]
@@ -184,7 +185,7 @@ def _ranks(storage: Storage) -> None:
     for kind, name, _, buffer in (*_named(storage), ("values", "values", -1, storage.values)):
         if buffer.ndim != 1:
             raise violation(ranks[kind], f"{name} has one dimension", "1", buffer.ndim, f"{name}.reshape(-1)")
-        if not buffers.is_contiguous(buffer):
+        if not buffers.is_contiguous(buffer) and not (kind == "values" and is_iso(buffer)):
             raise violation(
                 gaps[kind], f"{name} is contiguous", "elements without gaps", "strides", f"make {name} contiguous"
             )

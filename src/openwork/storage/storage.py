@@ -24,9 +24,8 @@ from .buffers import (
     length,
     library_of,
     scalar_of,
-    to_numpy,
 )
-from .iso import alive, is_iso, repeated
+from .iso import ONE_PLACE, element, is_iso, repeated
 from .recorded import bare, with_memory
 from .scalars import python_scalar
 from .specified import count
@@ -39,7 +38,7 @@ LARGEST = 2**63 - 1
 """The largest extent."""
 
 _signatures: dict[tuple[Any, ...], int] = {}
-_numbers = itertools.count()
+_numbers = itertools.count(1)
 TRANSPOSES = 8
 """Transposes that a storage keeps."""
 
@@ -121,7 +120,7 @@ class Storage:
         v, known = self.values, self._seen
         if known is None:
             self._seen = seen(v)
-        elif v.data_ptr() != known[0] or v.shape != known[1] or v.dtype is not known[2] or not v.is_contiguous():
+        elif v.data_ptr() != known[0] or v.shape != known[1] or v.dtype is not known[2] or v.stride() != known[3]:
             return False
         structure = self._structure or self.structure
         return (structure._watch or structure.watch).holds()
@@ -175,10 +174,13 @@ class Storage:
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """Addresses of the buffers that exist: pos and crd of each level in turn, then values; of NumPy's kept."""
+        """Addresses of the buffers that exist: pos and crd of each level in turn, then values, of which a kernel for
+        iso operands reads the first alone; of NumPy's kept."""
         if self._addresses is None:
-            found = tuple(address(b) for b in self.buffers)
-            if type(self.values) is not np.ndarray:
+            *indices, values = self.buffers
+            one = self.is_iso
+            found = *map(address, indices), address(element(values) if one else values)
+            if one or type(self.values) is not np.ndarray:
                 return found
             self._addresses = found
         return self._addresses
@@ -225,7 +227,7 @@ class Storage:
     @property
     def is_iso(self) -> bool:
         """Whether the stored elements are one value that takes no memory for each; see `iso`."""
-        return bool(alive) and is_iso(self.values)
+        return is_iso(self.values)
 
     @property
     def nbytes(self) -> int:
@@ -239,14 +241,18 @@ class Storage:
     def signature(self) -> int:
         """A small number that two storages share exactly when one compiled kernel serves both.
 
-        It stands for format, scalar type, index widths, library, device and whether the shape is ragged.
+        It stands for format, scalar type, index widths, library, device and whether the shape is ragged; it is negative
+        where the values are one.
         """
         if self._signature is None:
             x = self.values
-            device = None if isinstance(x, np.ndarray) else "cpu" if x.is_cpu else device_of(x)
+            is_numpy = isinstance(x, np.ndarray)
+            one = (x.strides if is_numpy else x.stride()) == ONE_PLACE and self.is_iso
+            device = None if is_numpy else "cpu" if x.is_cpu else device_of(x)
             structure = self._structure or self.structure
-            key = self.scalar, device, structure.type_parts or structure.typed()
-            self._signature = _signatures.get(key) or _signatures.setdefault(key, next(_numbers))
+            key = self.scalar, device, one, structure.type_parts or structure.typed()
+            known = _signatures.get(key)
+            self._signature = known or _signatures.setdefault(key, next(_numbers) * (-1 if one else 1))
         return self._signature
 
     @property
@@ -292,7 +298,11 @@ class Storage:
         out: Storage = object.__new__(Storage)
         out.shape, out.format, out.scalar, out.fill_value = self.shape, self.format, self.scalar, self.fill_value
         out.pos, out.crd, out.values, out._structure = self.pos, self.crd, values, self._structure or self.structure
-        out._facts, out._signature, out._kind = self._facts, self._signature, self._kind
+        signature = self._signature
+        if signature is None or signature > 0:
+            out._facts, out._signature, out._kind = self._facts, signature, self._kind
+        else:  # one value was the type of another operand
+            out._facts = out._signature = out._kind = None
         out._seen = out._addresses = out._transposes = None
         return out
 
@@ -311,6 +321,11 @@ class Storage:
         """The storage over copies of all buffers."""
         return self.mapped(copied)
 
+    def with_one_value(self, x: Array, fill_value: Any) -> Storage:
+        """The same structure over the first element of an array, which all elements are, at one place in memory."""
+        scalar, values = scalar_of(x), repeated(x, length(self.values))
+        return self.over(self._structure or self.structure, scalar, python_scalar(fill_value, scalar), values)
+
     def with_values(self, values: Array, fill_value: Any = None) -> Storage:
         """The same structure, sharing pos and crd, over other values; the fill value stays unless one is given.
 
@@ -327,10 +342,13 @@ class Storage:
         if fill_value is not None and (scalar != self.scalar or type(fill) is not type(self.fill_value)):
             fill = python_scalar(fill, scalar)
         out = self.over(self._structure or self.structure, scalar, fill, values)
-        if self._addresses is not None and numpy:
+        if not numpy or is_iso(values):
+            return out
+        if self._addresses is not None:
             out._addresses = (*self._addresses[:-1], address(values))
-        if numpy and type(self.values) is np.ndarray and scalar == self.scalar:
-            out._signature = self._signature
+        signature = self._signature
+        if type(self.values) is np.ndarray and scalar == self.scalar and (signature is None or signature > 0):
+            out._signature = signature
             if fill_value is None:
                 out._kind, out._facts = self._kind, self._facts
         return out
@@ -376,7 +394,7 @@ def unpickled(
     if count is not None:
         if type(count) is not int or count < 0 or tuple(values.shape) != (1,) or scalar_of(values) != scalar:
             raise InvariantError(f"unpickling: {count!r} times values of {tuple(values.shape)}\n  help: save it anew")
-        values = repeated(to_numpy(values)[0], scalar, count, values)
+        values = repeated(values, count)
     return Storage(shape, format, scalar, fill, pos, crd, values)
 
 

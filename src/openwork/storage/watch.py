@@ -21,8 +21,8 @@ __all__ = [
     "seen", "unkept", "watch",
 ]  # fmt: skip
 
-Seen: TypeAlias = tuple[int, Any, Any]
-"""The address, shape and dtype of torch's values when they were checked."""
+Seen: TypeAlias = tuple[int, Any, Any, Any]
+"""The address, shape, dtype and strides of torch's values when they were checked."""
 _KEPT = "_openwork_kept"
 """The attribute that marks a torch tensor as kept for later results."""
 
@@ -154,6 +154,6 @@ def seen(values: Any) -> Seen | None:
     if type(values) not in PLAIN_TENSORS:
         return None
     try:
-        return values.data_ptr(), values.shape, values.dtype
+        return values.data_ptr(), values.shape, values.dtype, values.stride()
     except RuntimeError:
         return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import UnsupportedError
 from ..runtime.gradient_hook import rule
 from ..storage.buffers import is_torch
+from ..storage.iso import contiguous
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -52,8 +53,9 @@ class AutogradMixin:
         """Record operations on the values from now on."""
         me = cast("Tensor", self)
         if requires_grad or self.requires_grad:
-            values = _values(self, "requires_grad_").requires_grad_(requires_grad)
-            me._storage = me._storage.mapped(lambda b: values if b is values else b)
+            values = _values(self, "requires_grad_")
+            own = contiguous(values).requires_grad_(requires_grad)
+            me._storage = me._storage.mapped(lambda b: own if b is values else b)
         return me
 
     @property

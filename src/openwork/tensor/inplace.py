@@ -18,6 +18,7 @@ from ..provided import provided
 from ..runtime.gradient_hook import any_dense_gradient
 from ..storage import buffers
 from ..storage.buffers import Array, is_torch
+from ..storage.iso import contiguous, is_iso
 from ..storage.recorded import is_recorded, is_transformed
 from ..storage.storage import Storage
 
@@ -38,11 +39,10 @@ def make_writable(t: Tensor, operation: str) -> None:
     Where they are one value in the place of all, the tensor gets values of its own.
     """
     values = t._storage.values
-    if isinstance(values, np.ndarray):
+    if is_iso(values):
+        t._storage = t._storage.with_own_values(contiguous(values))
+    elif isinstance(values, np.ndarray):
         if not values.flags.writeable:
-            if t._storage.is_iso:
-                t._storage = t._storage.with_own_values(buffers.copied(values))
-                return
             raise ReadOnlyError(
                 f"{operation}: the values of the tensor are read-only, as the array is that they were taken from"
                 "\n  help: clone() the tensor, or asarray(..., copy=True)"

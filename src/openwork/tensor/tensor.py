@@ -22,7 +22,7 @@ from ..runtime.formats import dense_format, promises_less, resolve_format
 from ..runtime.library_errors import sized
 from ..storage import buffers
 from ..storage.buffers import PLAIN_TENSORS, Array, is_torch
-from ..storage.iso import alive, lent, spread
+from ..storage.iso import is_iso, lent
 from ..storage.origin import note_origin
 from ..storage.recorded import is_recorded, of_recording, refuse_tracer
 from ..storage.scalars import python_scalar
@@ -217,7 +217,10 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
     def values(self) -> Array:
         """The values, the 1-D buffer itself; of an iso tensor over NumPy a read-only array as long as that."""
         storage = self._storage
-        values = lent(storage.values) if alive else storage.values
+        values = lent(storage.values)
+        if is_iso(values) and is_torch(values):  # they can be written to
+            self._storage = storage = storage.with_values(values)
+            values = storage.values
         note_origin(values, storage.structure)
         return values
 
@@ -313,17 +316,16 @@ class Tensor(Operators, TorchNames, TorchAttributes, ScipyNames, AutogradMixin, 
         if scalar == storage.scalar:
             if not copy and device is None:
                 return self
-            shares = not copy or (storage.is_iso and storage.library == "numpy")
-            values = storage.values if shares else buffers.copied(storage.values)
+            values = storage.values if not copy or storage.is_iso else buffers.copied(storage.values)
         else:
             if storage.scalar in ("c64", "c128") and scalar not in ("c64", "c128", "bool"):
                 raise DTypeError(
                     f"astype: {self.dtype} to {dtype} would drop the imaginary part\n  help: take the real part first"
                 )
             storage = summed_as(storage, scalar)
-            n = buffers.length(storage.values)
-            values = spread(buffers.cast(storage.values[: 1 if storage.is_iso else n], scalar), n)
-        result = Tensor._from_storage(storage.with_values(values, python_scalar(storage.fill_value, scalar)))
+            values = buffers.cast(storage.values[:1] if storage.is_iso else storage.values, scalar)
+        change = storage.with_one_value if storage.is_iso else storage.with_values
+        result = Tensor._from_storage(change(values, python_scalar(storage.fill_value, scalar)))
         return result if device is None else result.to(device)
 
     def to(

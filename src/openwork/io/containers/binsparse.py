@@ -35,7 +35,7 @@ from ...interop.binsparse_description import (
     shape_of,
     symmetry_of,
 )
-from ...storage.buffers import scalar_of, to_numpy
+from ...storage.buffers import to_numpy
 from ...storage.iso import repeated
 from ..shared.records import Array, Buffers, Coordinates, Options, Step, index_dtype
 from ..shared.stored_range import Stored
@@ -256,4 +256,4 @@ def _repeat_iso_value(file: Hdf5, values: Array, number_stored: object, crd: dic
     innermost = crd[max(crd)]
     if type(number_stored) is not int or number_stored != innermost.size:
         file.fail(f"{innermost.size} indices; number_of_stored_values is {number_stored!r}")
-    return to_numpy(repeated(values[0], scalar_of(values), innermost.size, values))
+    return to_numpy(repeated(values, innermost.size))

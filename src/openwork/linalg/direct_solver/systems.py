@@ -93,7 +93,7 @@ def compressed(t: Tensor, scalar: str, turned: bool) -> Rows:
     s = compressed_matrix(t.T if turned else t, "csr", scalar)._storage
     pos, crd, values = (to_numpy(b, detach=True) for b in (s.pos[1], s.crd[1], s.values))
     kind = np.int64 if max(sum(t.shape), 2 * len(crd)) >= 2**31 else np.int32
-    return Rows(np.asarray(pos, kind), np.asarray(crd, kind), values, turned)
+    return Rows(np.asarray(pos, kind), np.asarray(crd, kind), np.ascontiguousarray(values), turned)
 
 
 def completed(rows: Rows) -> Rows:

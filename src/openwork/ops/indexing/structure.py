@@ -11,6 +11,7 @@ from ...compiler.conversion.order import traversal
 from ...errors import ShapeError
 from ...format.expression import Dim
 from ...format.format import Format
+from ...runtime.conversion.assembly import full
 from ...runtime.conversion.iso import own_value
 from ...runtime.operation import operation
 from ...storage.buffers import (
@@ -26,7 +27,6 @@ from ...storage.buffers import (
     scalar_of,
     zeros,
 )
-from ...storage.iso import repeated
 from ...storage.origin import origin_of
 from ...storage.recorded import refuse_recorded
 from ...storage.scalars import given_number, python_scalar
@@ -79,10 +79,11 @@ def iso(x: Any, value: Any = None, /, *, dtype: Any = None) -> Tensor:
 
     Returns
     -------
-    Tensor in the structure of `x`, over the same pos and crd. `values` is as long as that of `x`, over the same few
-    pages of memory again and again, and read-only over NumPy buffers. Every operation takes it; transposes, selections,
-    reshapes, conversions to formats without padding, functions of it and with a number (over NumPy buffers), pickles
-    and binsparse files are iso too; in-place forms, `clone()`, merges and joins give values of their own.
+    Tensor in the structure of `x`, over the same pos and crd. `values` is as long as that of `x`: over NumPy buffers a
+    read-only array of stride 0, over torch's, which can be written to, the values that the tensor has from then on.
+    Every operation takes it; transposes, selections, reshapes, conversions to formats without padding, functions of it
+    and with a number (over NumPy buffers), pickles and binsparse files are iso too; in-place forms, `clone()`, merges
+    and joins give values of their own.
 
     Guarantees: iso(x, v).nbytes is that of the indices and one value; equal to x.with_values(v) for a v of its dtype.
     Raises InvariantError where no value is given and the elements have several, UnsupportedError for recorded values.
@@ -106,8 +107,7 @@ def iso(x: Any, value: Any = None, /, *, dtype: Any = None) -> Tensor:
     if is_torch(value):
         refuse_recorded(value)
     number = given_number(value, scalar, "iso", "dtype= gives the result another one, with_values takes an array")
-    values = repeated(number, scalar, length(s.values), s.values)
-    return Tensor._from_storage(s.with_values(values, python_scalar(s.fill_value, scalar)))
+    return Tensor._from_storage(s.with_one_value(full(1, scalar, number, s.values), s.fill_value))
 
 
 @operation(method=True, shape="same", format="same")

@@ -10,9 +10,11 @@ from ...codegen.executable import Executable
 from ...codegen.plan_cache import planned
 from ...compiler.take_inner import count_kernel, take_kernel
 from ...format.expression import Dim
+from ...ir.rewrite import with_one_element
 from ...runtime.conversion.remap import has_gaps
 from ...runtime.launch import even_bounds
 from ...storage.buffers import as_array, empty, length, scalar_of, to_numpy
+from ...storage.iso import element, is_iso
 from ...storage.storage import Storage
 from .key_join import table
 from .keys import Axis, Ints, Selection
@@ -69,12 +71,13 @@ def take_inner(s: Storage, taken: Ints) -> Storage | None:
     starts, total = starts.astype(index, copy=False), int(starts[-1])
     new_crd, values = np.empty(total, index), empty(total, s.scalar, s.values)
     if total:
-        kernel = _take(*types, scalar_of(starts), s.scalar, once)
+        one = is_iso(s.values)
+        kernel = _take(*types, scalar_of(starts), s.scalar, once, one)
         ordered = int(once and bool((taken[1:] > taken[:-1]).all()))
         words = [
             pos,
             crd,
-            s.values,
+            element(s.values) if one else s.values,
             first,
             places,
             starts,
@@ -99,9 +102,9 @@ def _count(pos: str, crd: str, places: str, once: bool) -> Executable:
 
 
 @planned("kernels of taking coordinates")
-def _take(pos: str, crd: str, places: str, index: str, scalar: str, once: bool) -> Executable:
-    key = f"take inner {pos} {crd} {places} {index} {scalar} {once}"
-    return kernels.get(key, lambda: take_kernel(pos, crd, places, index, scalar, once))
+def _take(pos: str, crd: str, places: str, index: str, scalar: str, once: bool, one: bool) -> Executable:
+    key, read = f"take inner {pos} {crd} {places} {index} {scalar} {once}{' iso' * one}", ["A"] * one
+    return kernels.get(key, lambda: with_one_element(take_kernel(pos, crd, places, index, scalar, once), read))
 
 
 def _bounds(pos: Ints) -> list[int]:

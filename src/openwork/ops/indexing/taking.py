@@ -257,7 +257,7 @@ def values_at(t: Tensor, mask: Storage, dims: Sequence[int | None] | None = None
             steps[mask_dim] += stride
         stride *= n
     key = f"find {source.format} {source.pos} {source.crd} {source.ragged} {scalar} {keys is None}"
-    arguments = source_words(mask) | {"vals": address(values), "b_vals": address(out), "a_vals": 0}
+    arguments: dict[str, Any] = source_words(mask) | {"vals": values, "b_vals": out, "a_vals": 0}
     arguments |= {f"step{d}": n for d, n in enumerate(steps)}
     if keys is not None:
         arguments |= {"keys": address(keys), "count": len(keys)}

@@ -23,6 +23,7 @@ from ...runtime.conversion.remap import has_gaps
 from ...runtime.gradient_hook import differentiable, transformed
 from ...runtime.launch import even_bounds
 from ...storage.buffers import Array, empty, is_torch, length, scalar_of, to_numpy
+from ...storage.iso import contiguous
 from ...storage.storage import Storage, structure_of
 
 __all__ = ["gradient", "row_softmax", "softmax_rows"]
@@ -93,7 +94,7 @@ def softmax_rows(s: Storage, axis: int) -> Array | None:
 @differentiable(lambda s: (s.values,))
 def row_softmax(s: Storage) -> Array:
     """The softmax of the values of each compressed row."""
-    return _run(_FORWARD, s.pos[-1], s.values)
+    return _run(_FORWARD, s.pos[-1], contiguous(s.values))
 
 
 def gradient(pos: Array, y: Array, g: Array) -> Array:

@@ -15,7 +15,7 @@ from ...compiler.coiterate import lower_merge
 from ...compiler.coiterate.merge import Array, Input, Merge
 from ...compiler.coiterate.merge_formats import Dims, levels_in_order
 from ...compiler.fill import is_missing
-from ...compiler.operand import Operand, ParamRef, parse_ref
+from ...compiler.operand import Operand, ParamRef, parse_ref, reading_one
 from ...compiler.schedule.coiterate import Bound, MergeSchedule, bounds_of, schedule_merge
 from ...compiler.schedule.gallop import Drivers
 from ...compiler.simplify import simplify
@@ -124,7 +124,8 @@ def _compile(plan: MergeSchedule, storages: tuple[Storage, ...], index: str, dri
 
 def build(merge: Merge) -> Kernel:
     """The simplified kernel of a merge."""
-    return simplify(lower_merge("merge", merge, target.expands()))
+    inputs = {entry.name: entry.operand for entry in merge.inputs}
+    return simplify(reading_one(lower_merge("merge", merge, target.expands()), inputs))
 
 
 def _belongs(name: str, operands: Mapping[str, Operand]) -> bool:

@@ -22,7 +22,7 @@ from ...compiler.coiterate.merge_formats import (
     Dims,
     levels_in_order,
 )
-from ...compiler.operand import Operand, parse_ref
+from ...compiler.operand import Operand, parse_ref, reading_one
 from ...compiler.schedule.gallop import Drivers
 from ...compiler.schedule.reduce import SumSchedule, schedule_sum
 from ...compiler.simplify import simplify
@@ -240,7 +240,8 @@ def _compile(
 
 def build(merge: Merge) -> Kernel:
     """The simplified kernel of a reduced merge."""
-    return simplify(lower_merge("merge_sum", merge, target.expands()))
+    inputs = {entry.name: entry.operand for entry in merge.inputs}
+    return simplify(reading_one(lower_merge("merge_sum", merge, target.expands()), inputs))
 
 
 def _arguments(kernel: Compiled, operands: Mapping[str, Any], fixed: Mapping[str, int]) -> list[int]:

@@ -27,6 +27,7 @@ from ...compiler.schedule.coiterate import MergeSchedule
 from ...compiler.schedule.gallop import Drivers
 from ...interruptible import LONG
 from ...storage.buffers import address, numpy_dtype, scalar_of
+from ...storage.iso import element
 from ...storage.memory import reserve, shrink
 from ...storage.storage import Storage
 from ...storage.structure import Structure
@@ -180,7 +181,10 @@ class OneChain:
         recipe = self._recipe
         for k, is_pos, level in recipe.buffers:
             s = storages[k]
-            memory.append(s.values if level < 0 else (s.pos if is_pos else s.crd)[level])
+            if level >= 0:
+                memory.append((s.pos if is_pos else s.crd)[level])
+            else:
+                memory.append(element(s.values) if is_pos else s.values)
         if recipe.points:
             memory = _pointers(memory)
         memory += passed
@@ -215,13 +219,14 @@ class OneChain:
 
 
 def _buffers_of(storages: tuple[Storage, ...]) -> list[tuple[int, bool, int]]:
-    """The buffers of operands in the order of the kernel's parameters: operand, whether pos, level or -1 for values."""
+    """The buffers of operands in the order of the kernel's parameters: operand, whether pos, level; for values whether
+    the kernel reads one, -1."""
     found = []
     for k, s in enumerate(storages):
         for level, (pos, crd) in enumerate(zip(s.pos, s.crd, strict=True)):
             found += [(k, True, level)] if pos is not None else []
             found += [(k, False, level)] if crd is not None else []
-        found.append((k, False, -1))
+        found.append((k, s.is_iso, -1))
     return found
 
 

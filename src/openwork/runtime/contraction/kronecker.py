@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...compiler.kronecker import kronecker_kernel
 from ...format import format as parse
-from ...storage.buffers import address, as_array, cast, empty, is_unrecorded, length, scalar_of, to_numpy
+from ...storage.buffers import as_array, cast, empty, is_unrecorded, length, scalar_of, to_numpy
 from ...storage.storage import Storage
 from ..conversion.conversion_kernels import call
 from ..conversion.convert import convert
@@ -38,21 +40,15 @@ def kronecker(x: Storage, y: Storage) -> Storage | None:
     np.cumsum(np.multiply.outer(*sizes).ravel(), out=ends[1:])
     pos = cast(as_array(ends, like=x.values), index)
     crd, values = empty(count, index, x.values), empty(count, scalar, x.values)
-    arguments = {
+    arguments: dict[str, Any] = {
         "rows": y.shape[0],
         "columns": y.shape[1],
-        "pos": address(pos),
-        "crd": address(crd),
-        "vals": address(values),
+        "pos": pos,
+        "crd": crd,
+        "vals": values,
     }
-    cast_values = []
     for name, s in (("a", a), ("b", b)):
-        cast_values.append(cast(s.values, scalar))
-        arguments |= {
-            f"{name}_pos": address(s.pos[1]),
-            f"{name}_crd": address(s.crd[1]),
-            f"{name}_vals": address(cast_values[-1]),
-        }
+        arguments |= {f"{name}_pos": s.pos[1], f"{name}_crd": s.crd[1], f"{name}_vals": cast(s.values, scalar)}
     types = scalar_of(a.crd[1]), scalar_of(b.crd[1]), index, scalar
     if any(scalar_of(s.pos[1]) != t for s, t in zip((a, b), types, strict=False)):
         return None

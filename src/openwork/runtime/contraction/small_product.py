@@ -19,6 +19,7 @@ from ...codegen.plan_cache import PlanCache
 from ...compiler.semiring import SEMIRINGS
 from ...format.format import Format
 from ...storage.buffers import address, as_array, is_unrecorded, length, numpy_dtype, scalar_of
+from ...storage.iso import element
 from ...storage.storage import Storage
 from .. import trace
 from ..conversion.convert import convert
@@ -83,7 +84,8 @@ class _ShapedProduct:
         """The product; None where rows are long, or products many."""
         typed, rows = self._typed, self._rows
         flops = np.empty(rows, np.int64)
-        operands: list[Any] = [s.pos[1], s.crd[1], s.values, t.pos[1], t.crd[1], t.values]
+        first, second = (element(x.values) if one else x.values for x, one in zip((s, t), typed.types.iso, strict=True))
+        operands: list[Any] = [s.pos[1], s.crd[1], first, t.pos[1], t.crd[1], second]
         if type(s.values) is not np.ndarray:
             operands = memory_of(operands)
         typed.count((operands[0], operands[1], operands[3], flops), 0, rows)

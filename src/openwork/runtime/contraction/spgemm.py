@@ -26,7 +26,9 @@ from ...compiler.semiring import Semiring
 from ...compiler.simplify import simplify
 from ...compiler.spgemm import FEW, ProductTypes, bound_kernel, count_kernel, masked_kernel, product_kernel
 from ...ir.loop import Kernel
+from ...ir.rewrite import with_one_element
 from ...storage.buffers import Array, address, itemsize, length, numpy_dtype, scalar_of
+from ...storage.iso import element, is_iso
 from ...storage.memory import reserve, shrink
 from .. import trace
 from ..launch import launch
@@ -94,10 +96,10 @@ class _Job:
         return {
             "apos": address(self.a.pos),
             "acrd": address(self.a.crd),
-            "a": address(self.a.values),
+            "a": address(element(self.a.values) if self.types.iso[0] else self.a.values),
             "bpos": address(self.b.pos),
             "bcrd": address(self.b.crd),
-            "b": address(self.b.values),
+            "b": address(element(self.b.values) if self.types.iso[1] else self.b.values),
             "mpos": address(_FEW if m is None else m.pos),
             "mcrd": address(_FEW if m is None else m.crd),
             "flops": address(self.flops),
@@ -111,7 +113,7 @@ def types_of(a: Rows, b: Rows, result: str) -> ProductTypes:
     """The types of a product whose values are of type `result`."""
     wide = "i64" in (a.scalars[1], b.scalars[1]) or b.columns >= 2**31
     index = "i64" if wide else "i32"
-    return ProductTypes(a.scalars, b.scalars, (index, index), result)
+    return ProductTypes(a.scalars, b.scalars, (index, index), result, iso=(is_iso(a.values), is_iso(b.values)))
 
 
 def multiply(
@@ -149,13 +151,20 @@ _KERNELS: dict[str, Callable[[ProductTypes, Semiring], Kernel]] = {
 }
 
 
+def _kernel(kind: str, types: ProductTypes, semiring: Semiring) -> Kernel:
+    ones = [name for name, one in zip("ab", types.iso, strict=True) if one]
+    return simplify(with_one_element(_KERNELS[kind](types, semiring), ones))
+
+
 def executable_of(kind: str, types: ProductTypes, semiring: Semiring) -> Executable:
     """One of the kernels of a product."""
-    text = "" if kind in ("bound", "count", "count complement") else semiring.text
+    text = semiring.text
+    if kind in ("bound", "count", "count complement"):
+        text, types = "", replace(types, iso=(False, False))
     key = kind, types, text
     executable = _EXECUTABLES.get(key)
     if executable is None:
-        executable = cache.get(f"spgemm {kind} {types} {text}", lambda: simplify(_KERNELS[kind](types, semiring)))
+        executable = cache.get(f"spgemm {kind} {types} {text}", lambda: _kernel(kind, types, semiring))
         _EXECUTABLES.keep(key, executable)
     return executable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...codegen import cache, pool
 from ...codegen.executable import Executable
@@ -13,14 +13,26 @@ from ...codegen.plan_cache import PlanCache
 from ...compiler.conversion.level_runs import Kind, runs
 from ...compiler.conversion.plan import Stage
 from ...compiler.conversion.stream import Walked
-from ...compiler.operand import Operand
+from ...compiler.operand import Operand, reading_one
 from ...errors import UnsupportedError
 from ...ir.loop import Kernel, Scalar
-from ...storage.buffers import Array, length, scalar_of
+from ...ir.rewrite import with_one_element
+from ...storage.buffers import Array, address, is_array, length, scalar_of
+from ...storage.iso import element, is_iso
 from ...storage.storage import Storage
 from .ranges import Ranges
 
-__all__ = ["Prepared", "StageKernels", "Spans", "Words", "call", "prepared", "stage_kernels", "shared_kernel"]
+__all__ = [
+    "Prepared",
+    "StageKernels",
+    "Spans",
+    "Words",
+    "call",
+    "of_arrays",
+    "prepared",
+    "stage_kernels",
+    "shared_kernel",
+]
 
 Words: TypeAlias = dict[str, int]
 """A kernel's arguments by parameter name: addresses and integers."""
@@ -33,9 +45,27 @@ WORK = "elements of the source"
 _SHARED: PlanCache[str, Prepared] = PlanCache("kernels of conversions")
 
 
-def call(key: str, build: Callable[[], Kernel], words: Mapping[str, int], ranges: Ranges | None = None) -> int:
-    """Run the kernel of `key`, in parallel on the ranges; returns its status, above 1. Raises MemoryError."""
-    return _run(prepared(key, build), words, ranges)
+def call(key: str, build: Callable[[], Kernel], words: Mapping[str, Any], ranges: Ranges | None = None) -> int:
+    """Run the kernel of `key`, in parallel on the ranges; returns its status, above 1. Raises MemoryError.
+
+    words : the arguments by parameter, integers or arrays; of an iso one the kernel reads the element
+    """
+    return _run(*of_arrays(key, build, words), ranges)
+
+
+def of_arrays(key: str, build: Callable[[], Kernel], words: Mapping[str, Any]) -> tuple[Prepared, dict[str, int]]:
+    """The kernel of `key` for these arguments, integers or arrays, and the arguments as words."""
+    found = dict(words)
+    ones = []
+    for name, x in words.items():
+        if is_array(x):
+            one = is_iso(x)
+            found[name] = address(element(x) if one else x)
+            if one:
+                ones.append(name)
+    if not ones:
+        return prepared(key, build), found
+    return prepared(f"{key} | one of {ones}", lambda: with_one_element(build(), ones)), found
 
 
 def prepared(key: str, build: Callable[[], Kernel]) -> Prepared:
@@ -88,7 +118,7 @@ class StageKernels:
         assert source.format is not None
         about = f"{source.format.identity} {source.pos} {source.crd} {source.ragged}"
         flags = f"{stage.unique} {stage.keep} {stage.drop} {stage.hoist}"
-        self.text = f"{about} | {target.identity} {index} | {source.scalar} | {flags}"
+        self.text = f"{about} | {target.identity} {index} | {source.scalar}{' iso' * source.iso} | {flags}"
         self.needs_fill = stage.drop or any(f.is_structured for f in formats)
         self._kernels: dict[str, Prepared] = {}
         self._names = buffer_names(source)
@@ -109,7 +139,9 @@ class StageKernels:
             kind = f"{kind} ranged"
         kernel = self._kernels.get(kind)
         if kernel is None:
-            kernel = self._kernels[kind] = _prepare(f"convert {kind} | {self.text}", build)
+            kernel = self._kernels[kind] = _prepare(
+                f"convert {kind} | {self.text}", lambda: reading_one(build(), {"a": self.source})
+            )
         return _run(kernel, arguments, ranges)
 
     def executable(self, kind: str) -> Executable:
@@ -207,4 +239,6 @@ def _operand(storage: Storage) -> Operand:
 
     format = storage.format
     ragged = format.ragged(storage.shape)
-    return Operand(storage.scalar, format.ndim, format, scalars(storage.pos), scalars(storage.crd), ragged)
+    return Operand(
+        storage.scalar, format.ndim, format, scalars(storage.pos), scalars(storage.crd), ragged, iso=storage.is_iso
+    )  # fmt: skip

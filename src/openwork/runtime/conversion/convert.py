@@ -20,7 +20,6 @@ from ...format.expression import interval
 from ...format.format import Format
 from ...ir.loop import Kernel
 from ...storage.buffers import itemsize, length, scalar_of, strided_address, to_numpy
-from ...storage.iso import alive
 from ...storage.storage import Storage
 from .. import trace
 from ..gradient_hook import differentiable
@@ -66,7 +65,7 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     """
     if storage.format == format:
         return storage
-    if alive and storage.is_iso and not format.is_dense:
+    if storage.is_iso and not format.is_dense:
         one = moved_iso(storage, lambda marks: convert(marks, format, share=share))
         if one is not None:
             return one

@@ -12,7 +12,7 @@ from ...compiler.conversion import Stage
 from ...compiler.conversion.blocks import blocks_of, copy_blocks_kernel
 from ...format.expression import interval
 from ...format.format import Format
-from ...storage.buffers import address, as_array, empty, length, scalar_of
+from ...storage.buffers import as_array, empty, length, scalar_of
 from ...storage.storage import Storage
 from .conversion_kernels import call
 from .ranges import PARALLEL, Ranges, of_numbers
@@ -36,7 +36,7 @@ def move_blocks(storage: Storage, stage: Stage, convert: Callable[[Storage, Form
     moved_head = convert(head, blocks.target)
     at, count_moved = moved_head.values, length(moved_head.values)
     values = empty(count_moved * size, storage.scalar, storage.values)
-    arguments = {"at": address(at), "x": address(storage.values), "out": address(values)}
+    arguments = {"at": at, "x": storage.values, "out": values}
     arguments |= {f"extent{k}": n for k, n in enumerate(spans)}
     ranges = of_numbers(count_moved, count_moved * size if count_moved * size >= PARALLEL else 0) or Ranges(
         (0, count_moved)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import InvariantError
 from ...storage.buffers import Array, empty, length, to_numpy
-from ...storage.iso import has_one_value, repeated
+from ...storage.iso import has_one_value
 from ...storage.recorded import refuse_recorded
 from ...storage.storage import Storage
 
@@ -39,7 +39,7 @@ def own_value(s: Storage, operation: str, expected: Any = None) -> Storage:
         )
     if s.is_iso or not n:
         return s
-    return s.with_values(repeated(values[0], s.scalar, n, s.values))
+    return s.with_one_value(s.values, s.fill_value)
 
 
 def shared_value(storages: list[Storage]) -> Array | None:
@@ -65,7 +65,7 @@ def moved_iso(s: Storage, move: Callable[[Storage], Storage]) -> Storage | None:
     out = move(marks_of(s))
     n, marks = length(out.values), out.values
     if not n or (has_one_value(marks) and marks[0]):
-        return out.with_values(repeated(to_numpy(s.values[:1])[0], s.scalar, n, s.values), s.fill_value)
+        return out.with_one_value(s.values, s.fill_value)
     values: Any = empty(n, s.scalar, s.values)
     values[...] = s.fill_value
     values[marks] = s.values[0]

@@ -12,6 +12,7 @@ import numpy as np
 from ...classes import define
 from ...compiler.conversion.level_runs import is_unique
 from ...compiler.conversion.order import traversal
+from ...compiler.operand import reading_one
 from ...compiler.remap import Remap, remap_kernel
 from ...errors import UnsupportedError
 from ...format import build
@@ -28,9 +29,7 @@ from ...storage.buffers import (
     numpy_dtype,
     scalar_by_dtype,
     scalar_of,
-    to_numpy,
 )
-from ...storage.iso import alive, repeated
 from ...storage.specified import may_pad
 from ...storage.storage import Storage
 from .. import trace
@@ -207,10 +206,10 @@ def remap(parts: Sequence[tuple[Storage, IndexMap]], shape: tuple[int, ...], ope
     first = parts[0][0]
     for storage, _ in parts:
         on_host(storage, operation)
-    one = shared_value([s for s, _ in parts]) if alive else None
+    one = shared_value([s for s, _ in parts])
     if one is not None:
         moved = remap([(marks_of(s), p) for s, p in parts], shape, operation)
-        return moved.with_values(repeated(to_numpy(one)[0], first.scalar, length(moved.values), one), first.fill_value)
+        return moved.with_one_value(one, first.fill_value)
     sizes = np.zeros(1, np.int64)
     bound = sum(length(s.values) * (1 if p.copies is None else p.copies) for s, p in parts)
     bound_index = index_scalar([s for s, _ in parts], shape, bound)
@@ -268,10 +267,10 @@ def _run(storage: Storage, index_map: IndexMap, arguments: Words, sizes: Any, in
     remap = index_map.remap
     assert source.format is not None
     about = f"{source.format.identity} {source.pos} {source.crd} {source.ragged} {source.scalar} {index}"
-    key = f"remap {about} | {remap} | {remap.buffers}"
+    key = f"remap {about} | {remap} | {remap.buffers}{' | iso' * source.iso}"
     call(
         key,
-        lambda: remap_kernel(source, remap, index),
+        lambda: reading_one(remap_kernel(source, remap, index), {"a": source}),
         source_words(storage) | index_map.words | arguments | _at(sizes),
     )
 

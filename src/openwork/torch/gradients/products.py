@@ -28,6 +28,7 @@ from ...runtime.moves import LITTLE
 from ...runtime.program import memory_of
 from ...runtime.semirings import semiring as semiring_of
 from ...storage.buffers import as_array, length, scalar_of
+from ...storage.iso import contiguous
 from ...storage.recorded import is_dual, is_recorded, is_transformed, outside
 from ...storage.storage import Storage, structure_of
 from ...tensor.tensor import Tensor
@@ -132,6 +133,7 @@ class _MatrixProduct(_Product):
         if any(is_recorded(v) for v in (x, y, grad)):
             return super().gradients(saved, grad, needed)
         a, b, c = (t.storage for t in (self.at.x, self.at.y, self.at.out))
+        x, y = contiguous(x), contiguous(y)
         first, second = torch.empty_like(x), torch.zeros_like(y)
         buffers = (
             a.pos[1], a.crd[1], _conjugate(x), b.pos[1], b.crd[1], _conjugate(y), c.pos[1], c.crd[1],
