@@ -253,6 +253,7 @@ def test_no_file_is_in_a_circle() -> None:
     assert circles(PACKAGE) == []
 
 
+@pytest.mark.ci
 def test_arrows_that_only_type_checkers_or_texts_make_close_few_circles() -> None:
     """The classes of tensors are written in mixins, whose methods say that they give a tensor; nothing else may."""
     inside = [{module.split(".")[1] for module in circle} for circle in circles(PACKAGE, hidden_arrows=True)]
