@@ -32,7 +32,6 @@ from ..compiler.remap import Remap
 from ..format.expression import Dim
 from ..format.format import Format
 from ..storage.buffers import PLAIN_TENSORS, numpy_dtype
-from ..storage.iso import is_iso
 from ..storage.recorded import is_plain
 from ..storage.storage import LARGEST, Storage
 from ..storage.structure import Structure
@@ -97,9 +96,12 @@ def moved(
     key: list[Hashable] = [statement]
     for s in storages:
         values = s.values
-        if values.shape[0] > LITTLE or (type(values) is not np.ndarray and not is_untracked(values)) or is_iso(values):
+        if values.shape[0] > LITTLE or (type(values) is not np.ndarray and not is_untracked(values)):
             return None
-        key += (s._signature or s.signature, s.shape)
+        signature = s._signature or s.signature
+        if signature < 0:  # iso
+            return None
+        key += (signature, s.shape)
     found = _shaped.get(tuple(key))
     if found is None:
         found = _shaped.keep(tuple(key), _shape(storages, make()))

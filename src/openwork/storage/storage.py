@@ -227,7 +227,7 @@ class Storage:
     @property
     def is_iso(self) -> bool:
         """Whether the stored elements are one value that takes no memory for each; see `iso`."""
-        return is_iso(self.values)
+        return (self._signature or self.signature) < 0
 
     @property
     def nbytes(self) -> int:
@@ -247,7 +247,7 @@ class Storage:
         if self._signature is None:
             x = self.values
             is_numpy = isinstance(x, np.ndarray)
-            one = (x.strides if is_numpy else x.stride()) == ONE_PLACE and self.is_iso
+            one = (x.strides if is_numpy else x.stride()) == ONE_PLACE and bool(x.shape[0])
             device = None if is_numpy else "cpu" if x.is_cpu else device_of(x)
             structure = self._structure or self.structure
             key = self.scalar, device, one, structure.type_parts or structure.typed()

@@ -27,7 +27,7 @@ from ...runtime.strided import strided
 from ...runtime.values import apply, apply_scalar, apply_with_warnings, negative_power, user_name
 from ...runtime.zero_annihilation import FINITE, bounded
 from ...storage.buffers import is_array, is_torch, numpy_dtype, scalar_of
-from ...storage.iso import is_iso, spread
+from ...storage.iso import ONE_PLACE, spread
 from ...storage.recorded import is_batched, is_recorded
 from ...storage.scalars import keeps_sums, python_scalar
 from ...storage.specified import coordinates
@@ -76,7 +76,7 @@ def unary(op: str, t: Tensor) -> Tensor:
     x = s.values
     if type(x) is np.ndarray:
         n = len(x)
-        if s.is_iso:
+        if x.strides == ONE_PLACE:
             x = x[:1]
         values, fill = (
             call(op, x),
@@ -219,7 +219,7 @@ def _with_scalar(op: str, a: Any, b: Any, zero_annihilates: bool) -> Tensor:
         number_operand = number_operand.item()  # torch would take bool and complex64 for floats
         a, b = (t, number_operand) if left else (number_operand, t)
         number = type(number_operand) in _PYTHONS
-    one = type(values) is np.ndarray and is_iso(values)
+    one = type(values) is np.ndarray and values.strides == ONE_PLACE and len(values) > 0
     if not one and (type(number_operand) is float or type(number_operand) is int):
         prepared_result = scaled(op, t, number_operand, left)
         if prepared_result is not None:

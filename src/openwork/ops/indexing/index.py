@@ -36,7 +36,7 @@ from ...runtime.moves import LITTLE, Moved, is_untracked, key_of, moved
 from ...runtime.outer_ranges import ranges_of, slice_range
 from ...runtime.overrides import answering
 from ...storage.buffers import PLAIN_TENSORS, is_torch, length, to_numpy
-from ...storage.iso import has_one_value, is_iso
+from ...storage.iso import has_one_value
 from ...storage.storage import Storage
 from ...tensor.tensor import Tensor
 from ..result_format import ROOM, dense_array, from_dense_array, little_format, sum_at_origin, to_result_format
@@ -77,7 +77,7 @@ def index(t: Tensor, key: Any) -> Tensor:
     if type(t) is not Tensor or trace.steps:
         return _index(t, key)
     key_type, s = type(key), t._storage
-    if is_iso(s.values):
+    if (s._signature or s.signature) < 0:  # iso
         return _with_one_value(s, _index(t, key))
     found = None
     if key_type is tuple:

@@ -84,7 +84,9 @@ class _ShapedProduct:
         """The product; None where rows are long, or products many."""
         typed, rows = self._typed, self._rows
         flops = np.empty(rows, np.int64)
-        first, second = (element(x.values) if one else x.values for x, one in zip((s, t), typed.types.iso, strict=True))
+        one_of_s, one_of_t = typed.types.iso
+        first = element(s.values) if one_of_s else s.values
+        second = element(t.values) if one_of_t else t.values
         operands: list[Any] = [s.pos[1], s.crd[1], first, t.pos[1], t.crd[1], second]
         if type(s.values) is not np.ndarray:
             operands = memory_of(operands)

@@ -65,7 +65,7 @@ def convert(storage: Storage, format: Format, *, share: bool = False) -> Storage
     """
     if storage.format == format:
         return storage
-    if storage.is_iso and not format.is_dense:
+    if (storage._signature or storage.signature) < 0 and not format.is_dense:  # iso
         one = moved_iso(storage, lambda marks: convert(marks, format, share=share))
         if one is not None:
             return one
