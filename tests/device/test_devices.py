@@ -85,6 +85,10 @@ def test_products_of_sparse_tensors_are_joins_over_any_semiring() -> None:
     for complement in (False, True):
         same(ow.spgemm(a, b, mask=m, complement=complement), ow.spgemm(A, B, mask=M, complement=complement), "masked")
     same(ow.einsum("ij,jk,ik->ki", a, b, m), ow.einsum("ij,jk,ik->ki", A, B, M), "three sparse operands")
+    same(ow.einsum("ij->ij", a), ow.einsum("ij->ij", A), "one sparse operand, as it is")
+    same(ow.einsum("ij->ji", a), ow.einsum("ij->ji", A), "one sparse operand")
+    with pytest.raises(ow.UnsupportedError, match="a letter twice"):
+        ow.einsum("ii->", (a @ a.T).asformat("csr"))
 
 
 @pytest.mark.ci

@@ -179,7 +179,11 @@ def einsum(
         return sparse_product(f"einsum {subscripts!r}", inputs, output, operands, target, ring)
     if ring.name != "plus_times" or format is not None:
         raise refused(f"einsum {subscripts!r}", operands, "a semiring, or format=, beside dense operands")
-    if len(operands) == 1 and not operands[0].format.is_dense and set(output) < set(inputs[0]):
+    is_sparse = len(operands) == 1 and not operands[0].format.is_dense and len(set(inputs[0])) == len(inputs[0])
+    if is_sparse and sorted(output) == sorted(inputs[0]) and not operands[0].fill_value:
+        moved: DeviceTensor = operands[0].transpose([inputs[0].index(c) for c in output])
+        return moved.asformat(result_of("einsum", f"{inputs[0]}->{output}", *operands).format)
+    if is_sparse and set(output) < set(inputs[0]):
         t = operands[0]
         reduced = reduce("sum", t, tuple(k for k, c in enumerate(inputs[0]) if c not in output), dtype=t.dtype)
         kept = [c for c in inputs[0] if c in output]
